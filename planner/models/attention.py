@@ -1,0 +1,137 @@
+"""Softmax attention over a per-head cache: full, sliding, grouped, shared, sparse."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.kernels import Kernel
+from planner.models.parts import Cache, Formats, Linear, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Attention(Part):
+    """Multi-head attention with any head grouping.
+
+    Per token and layer it caches kv_heads·(head_dim + v_head_dim) values; a step attends to
+    min(context, window) of them at 2·heads·(head_dim + v_head_dim) FLOPs each
+    (Ainslie et al., "GQA", 2023).
+    """
+
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    v_head_dim: int | None = None
+    window: float = math.inf
+    qkv_bias: bool = False
+    out_bias: bool = False
+    output_gate: bool = False
+    """q_proj also produces a gate of the output's width (Qwen3-Next)."""
+    own_kv: bool = True
+    """False where keys and values are another layer's: no k and v projection, no cache."""
+    own_v: bool = True
+    """False where values are the keys' projection (k_eq_v): no v projection, both cached."""
+    norm_params: int = 0
+    """Query and key norms, sinks and other vectors [-]."""
+
+    @property
+    def value_dim(self) -> int:
+        """Width of a value head [-]."""
+        return self.head_dim if self.v_head_dim is None else self.v_head_dim
+
+    def linears(self) -> tuple[Linear, ...]:
+        """q, k, v (one launch) and the output projection."""
+        query = self.heads * self.head_dim + (
+            self.heads * self.value_dim if self.output_gate else 0
+        )
+        qkv = [Linear("qkv_proj", self.hidden, query, "attention", self.qkv_bias, self.heads)]
+        if self.own_kv:
+            widths = [self.head_dim, self.value_dim] if self.own_v else [self.head_dim]
+            qkv += [
+                Linear("qkv_proj", self.hidden, self.kv_heads * width, "attention",
+                       self.qkv_bias, self.kv_heads)
+                for width in widths
+            ]  # fmt: skip
+        out = Linear("o_proj", self.heads * self.value_dim, self.hidden, "attention",
+                     self.out_bias, self.heads)  # fmt: skip
+        return (*qkv, out)
+
+    def other_params(self) -> int:
+        """Norms and sinks."""
+        return self.norm_params
+
+    def caches(self) -> tuple[Cache, ...]:
+        """Keys and values, unless another layer keeps them."""
+        if not self.own_kv:
+            return ()
+        per_token = self.kv_heads * (self.head_dim + self.value_dim)
+        return (Cache(per_token, self.kv_heads, self.window),)
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """One pass over the attended cache."""
+        widths = self.head_dim + self.value_dim
+        return (
+            Kernel(
+                name="attention" if math.isinf(self.window) else "attention_window",
+                kind="attention",
+                compute="bf16",
+                flops_per_cached=2.0 * self.heads * widths,
+                bytes_per_cached=self.kv_heads * widths * formats.kv.bytes,
+                window=self.window,
+                flop_ways=self.heads,
+                cache_ways=self.kv_heads,
+                weight_format=formats.kv.id,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Indexer(Part):
+    """Scores every cached token for sparse attention with `heads` small queries and one key.
+
+    The key of `head_dim` values is cached per token; the scan does 2·heads·head_dim FLOPs a cached
+    token (DeepSeek-V3.2 report, 2025).
+    """
+
+    hidden: int
+    query_inputs: int
+    """Width the index queries are projected from: the query latent, or the hidden size [-]."""
+    heads: int
+    head_dim: int
+    norm_params: int = 0
+    cache_stride: int = 1
+    """Tokens per cached key [token]."""
+
+    def linears(self) -> tuple[Linear, ...]:
+        """Query, key and head-weight projections, replicated on every rank."""
+        return (
+            Linear(
+                "indexer_proj", self.query_inputs, self.heads * self.head_dim, "indexer", ways=1
+            ),
+            Linear("indexer_proj", self.hidden, self.head_dim, "indexer", ways=1),
+            Linear("indexer_proj", self.hidden, self.heads, "indexer", ways=1),
+        )
+
+    def other_params(self) -> int:
+        """The key norm."""
+        return self.norm_params
+
+    def caches(self) -> tuple[Cache, ...]:
+        """One key per `cache_stride` tokens."""
+        return (Cache(self.head_dim / self.cache_stride, 1),)
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The scan over all cached keys."""
+        return (
+            Kernel(
+                name="indexer",
+                kind="indexer",
+                compute="bf16",
+                flops_per_cached=2.0 * self.heads * self.head_dim / self.cache_stride,
+                bytes_per_cached=self.head_dim * formats.kv.bytes / self.cache_stride,
+                flop_ways=1,
+                cache_ways=1,
+                weight_format=formats.kv.id,
+            ),
+        )

@@ -1,0 +1,92 @@
+"""Multi-head latent attention (MLA)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.kernels import Kernel
+from planner.models.parts import Cache, Formats, Linear, Part
+
+
+@dataclass(frozen=True, slots=True)
+class LatentAttention(Part):
+    """Attention whose cache is one latent of kv_rank + rope_dim values per token, for all heads.
+
+    Decode runs absorbed: the up-projections act on queries and outputs, and a head does
+    2·(2·kv_rank + rope_dim) FLOPs a cached token. A prompt runs expanded, at
+    2·(nope_dim + rope_dim + v_dim) a head (DeepSeek-V2 report, 2024, section 2.1).
+    """
+
+    hidden: int
+    heads: int
+    kv_rank: int
+    rope_dim: int
+    nope_dim: int
+    v_dim: int
+    q_rank: int | None
+    """Rank of the query's latent; None projects queries from the hidden state directly [-]."""
+    window: float = math.inf
+    """Cached tokens attended at most: the top-k of a sparse indexer [token]."""
+    norm_params: int = 0
+    bias: bool = False
+    output_gate: bool = False
+
+    def linears(self) -> tuple[Linear, ...]:
+        """Down-projections (replicated), up-projections and output, split over heads."""
+        query = self.heads * (self.nope_dim + self.rope_dim)
+        out = self.heads * self.v_dim
+        down = [
+            Linear(
+                "kv_a_proj", self.hidden, self.kv_rank + self.rope_dim, "attention", self.bias, 1
+            )
+        ]
+        if self.q_rank is None:
+            up = [Linear("q_proj", self.hidden, query, "attention", ways=self.heads)]
+        else:
+            down.insert(0, Linear("kv_a_proj", self.hidden, self.q_rank, "attention", self.bias, 1))
+            up = [Linear("q_b_proj", self.q_rank, query, "attention", ways=self.heads)]
+        gate = (
+            [Linear("gate_proj", self.hidden, out, "attention", ways=self.heads)]
+            if self.output_gate
+            else []
+        )
+        return (
+            *down,
+            *up,
+            *gate,
+            Linear("kv_b_proj", self.kv_rank, self.heads * (self.nope_dim + self.v_dim), "attention",
+                   ways=self.heads),
+            Linear("o_proj", out, self.hidden, "attention", self.bias, self.heads),
+        )  # fmt: skip
+
+    def other_params(self) -> int:
+        """Norms of the latents."""
+        return self.norm_params
+
+    def caches(self) -> tuple[Cache, ...]:
+        """The latent and the shared rotary key; tensor parallelism cannot split them."""
+        return (Cache(self.kv_rank + self.rope_dim, 1),)
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """One absorbed pass over the latents."""
+        latent = self.kv_rank + self.rope_dim
+        return (self._pass(formats, latent + self.kv_rank, latent),)
+
+    def prompt_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """One expanded pass; the kv_b_proj product of the same tokens builds keys and values."""
+        latent = self.kv_rank + self.rope_dim
+        return (self._pass(formats, self.nope_dim + self.rope_dim + self.v_dim, latent),)
+
+    def _pass(self, formats: Formats, width: int, latent: int) -> Kernel:
+        return Kernel(
+            name="attention_latent",
+            kind="latent",
+            compute="bf16",
+            flops_per_cached=2.0 * self.heads * width,
+            bytes_per_cached=latent * formats.kv.bytes,
+            window=self.window,
+            flop_ways=self.heads,
+            cache_ways=1,
+            weight_format=formats.kv.id,
+        )

@@ -1,0 +1,96 @@
+"""Feed-forward parts: dense and mixture of experts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.kernels import Kernel
+from planner.models.parts import Formats, Linear, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Dense(Part):
+    """A feed-forward network of width `width`: gate, up and down, or up and down."""
+
+    hidden: int
+    width: int
+    gated: bool = True
+    bias: bool = False
+    role: str = "mlp"
+    other: int = 0
+
+    def linears(self) -> tuple[Linear, ...]:
+        """Up (with gate, one launch) and down."""
+        up = Linear(f"{self.role}_up", self.hidden, self.width, self.role, self.bias)
+        down = Linear(f"{self.role}_down", self.width, self.hidden, self.role, self.bias)
+        return (up, up, down) if self.gated else (up, down)
+
+    def other_params(self) -> int:
+        """Norms and activation parameters."""
+        return self.other
+
+
+@dataclass(frozen=True, slots=True)
+class Experts(Part):
+    """A mixture of `experts` equal feed-forward networks of which each token visits `top_k`.
+
+    A step reads the distinct experts its tokens hit; each token does `top_k` experts' FLOPs.
+    Shared experts are a `Dense` of their own beside it.
+    """
+
+    hidden: int
+    experts: int
+    top_k: int
+    width: int
+    gated: bool = True
+    bias: bool = False
+    router_bias: bool = False
+    router_experts: int | None = None
+    """Outputs of the router where it also scores experts without weights [-]."""
+    inner: int | None = None
+    """Width experts work at where tokens are projected down to it first (latent MoE) [-]."""
+    other: int = 0
+    """Router correction buffers, shared-expert gate and the like [-]."""
+
+    def linears(self) -> tuple[Linear, ...]:
+        """The router, and the projections around experts that work in a narrower space."""
+        outputs = self.experts if self.router_experts is None else self.router_experts
+        router = Linear("router", self.hidden, outputs, "router", self.router_bias, 1)
+        if self.inner is None:
+            return (router,)
+        return (
+            router,
+            Linear("latent_down", self.hidden, self.inner, "shared_experts", ways=1),
+            Linear("latent_up", self.inner, self.hidden, "shared_experts", ways=1),
+        )
+
+    def other_params(self) -> int:
+        """Buffers and gates."""
+        return self.other
+
+    def routed(self) -> tuple[int, int, int]:
+        """Experts, experts a token, parameters of one."""
+        inner = self.hidden if self.inner is None else self.inner
+        ups = 2 if self.gated else 1
+        params = (ups + 1) * inner * self.width
+        if self.bias:
+            params += ups * self.width + inner
+        return (self.experts, self.top_k, params)
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The grouped product over the experts hit."""
+        experts, top_k, params = self.routed()
+        weights = formats.weights["experts"]
+        return (
+            Kernel(
+                name="experts",
+                kind="experts",
+                compute=weights.compute,
+                launches=2,
+                flops_per_token=2.0 * top_k * params,
+                weight_bytes=experts * params * weights.bytes,
+                experts=experts,
+                top_k=top_k,
+                weight_format=weights.id,
+            ),
+        )

@@ -1,0 +1,159 @@
+"""Reading a config.json: checked fields under any of their names, with every assumption noted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from planner.models.spec import Note
+
+LARGEST = {"layers": 4096, "default": 10**9}
+"""Sizes above these are refused as absurd."""
+
+
+class ConfigError(ValueError):
+    """A config that cannot be read: the message names the field and what is accepted."""
+
+
+class Reader:
+    """A view of one (possibly nested) config that validates, and remembers what was used.
+
+    `used` collects the fields an importer read, which is what the catalogue keeps of a config;
+    `notes` what it had to assume.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any], path: str = "", parent: Reader | None = None
+    ) -> None:
+        if not isinstance(config, Mapping):
+            raise ConfigError(
+                f"{path or 'config'}: expected a JSON object, got {type(config).__name__}"
+            )
+        self.config = config
+        self.path = path
+        self.used: dict[str, Any] = {}
+        self.notes: list[Note] = parent.notes if parent else []
+
+    def nested(self, *names: str) -> Reader | None:
+        """Return a reader of the first of `names` that holds an object, or None."""
+        for name in names:
+            value = self.config.get(name)
+            if isinstance(value, Mapping):
+                child = Reader(value, f"{self.path}{name}.", self)
+                self.used[name] = child.used
+                return child
+        return None
+
+    def note(self, code: str, text: str) -> None:
+        """Record something the user must know."""
+        self.notes.append(Note(code, text))
+
+    def has(self, *names: str) -> bool:
+        """Return whether any of `names` is present and not null."""
+        return self.raw(*names) is not None
+
+    def raw(self, *names: str) -> Any:
+        """Return the first value among `names` that is present and not null, else None."""
+        for name in names:
+            if self.config.get(name) is not None:
+                self.used[name] = self.config[name]
+                return self.config[name]
+        return None
+
+    def stated(self, name: str) -> bool:
+        """Return whether `name` is in the file at all, be it null."""
+        if name in self.config:
+            self.used[name] = self.config[name]
+        return name in self.config
+
+    def size(self, *names: str, default: int | None = None, zero: bool = False) -> int:
+        """Return a whole number of 1 or more (0 allowed with `zero`).
+
+        Raises ConfigError naming the field when it is missing without default, not a whole number,
+        NaN, negative or absurd.
+        """
+        value = self.raw(*names)
+        if value is None:
+            if default is None:
+                known = " or ".join(f"{self.path}{name}" for name in names)
+                raise ConfigError(f"{known}: missing; a whole number of 1 or more is needed")
+            return default
+        return self.check_size(names[0], value, zero)
+
+    def check_size(self, name: str, value: Any, zero: bool = False) -> int:
+        """Return `value` as a whole number within bounds; raises ConfigError otherwise."""
+        low = 0 if zero else 1
+        high = LARGEST["layers" if "layer" in name else "default"]
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float))
+            or not math.isfinite(value)
+        ):
+            raise ConfigError(
+                f"{self.path}{name}: {value!r} is not a whole number of {low} or more"
+            )
+        if value != int(value) or not low <= value <= high:
+            raise ConfigError(
+                f"{self.path}{name}: {value!r} is out of range; accepted: {low} to {high}"
+            )
+        return int(value)
+
+    def optional_size(self, *names: str) -> int | None:
+        """Return a whole number of 0 or more, or None where it is missing or null."""
+        return self.size(*names, zero=True) if self.has(*names) else None
+
+    def number(self, *names: str, default: float) -> float:
+        """Return a finite positive number; raises ConfigError otherwise."""
+        value = self.raw(*names)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e12:
+            raise ConfigError(f"{self.path}{names[0]}: {value!r} is not a positive number")
+        return float(value)
+
+    def flag(self, *names: str, default: bool = False) -> bool:
+        """Return a boolean; 0 and 1 count. Raises ConfigError on anything else."""
+        value = self.raw(*names)
+        if value is None:
+            return default
+        if not isinstance(value, (bool, int)):
+            raise ConfigError(f"{self.path}{names[0]}: {value!r} is not true or false")
+        return bool(value)
+
+    def text(self, *names: str, default: str = "") -> str:
+        """Return a string."""
+        value = self.raw(*names)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            raise ConfigError(f"{self.path}{names[0]}: {value!r} is not a text")
+        return value
+
+    def sequence(self, *names: str) -> list[Any] | None:
+        """Return a list, or None where it is missing or null."""
+        value = self.raw(*names)
+        if value is None:
+            return None
+        if not isinstance(value, list) or len(value) > LARGEST["layers"]:
+            raise ConfigError(
+                f"{self.path}{names[0]}: expected a list of at most {LARGEST['layers']}"
+            )
+        return value
+
+    def pattern(self, layers: int, *names: str) -> list[Any] | None:
+        """Return a list with an entry for each of `layers` layers (longer lists are cut)."""
+        values = self.sequence(*names)
+        if values is not None and len(values) < layers:
+            raise ConfigError(f"{self.path}{names[0]}: {len(values)} entries for {layers} layers")
+        return None if values is None else values[:layers]
+
+
+def every(period: int, layers: int, offset: int = 0) -> list[bool]:
+    """Return, layer by layer, whether (layer − offset) is a multiple of `period`."""
+    return [(index - offset) % period == 0 for index in range(layers)]
+
+
+def first_key(config: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    """Return the first of `names` that `config` has, or None."""
+    return next((name for name in names if name in config), None)

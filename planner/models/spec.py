@@ -1,0 +1,239 @@
+"""ModelSpec: a language model as layer groups, and the arithmetic of its size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from planner.kernels import Kernel
+from planner.models.parts import Block, Formats, LayerGroup, Part, linear_kernels
+from planner.precision import Format, get_format
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something a reader of the answer must know: an assumption, a fallback, a doubt."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """How a checkpoint stores its weights."""
+
+    id: str
+    """Name for people: none, fp8, awq, mxfp4… [-]."""
+    formats: Mapping[str, Format | str] = field(default_factory=dict)
+    """Format of each role that is not in the model's own type."""
+    kv: str | None = None
+    """Format of the KV cache the checkpoint brings scales for."""
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Everything the planner knows of a model."""
+
+    id: str
+    model_type: str
+    hidden: int
+    vocab: int
+    groups: tuple[LayerGroup, ...]
+    tied_embeddings: bool
+    dtype: str = "bf16"
+    """The model's own number format."""
+    quantization: Quantization = Quantization("none")
+    head_params: int | None = None
+    """Parameters of the LM head; None means vocab·hidden [-]."""
+    extra_embedding_params: int = 0
+    """Looked-up tables beside the token embedding: positions, per-layer embeddings [-]."""
+    other_params: int = 0
+    """Parameters outside layers, embedding and head: final norm, projections [-]."""
+    mtp: tuple[LayerGroup, ...] = ()
+    """Multi-token-prediction layers; not counted in `total_params`."""
+    mtp_other_params: int = 0
+    max_context: int | None = None
+    state_dtype: str | None = None
+    """Format the checkpoint asks for its recurrent state in."""
+    source: str = ""
+    notes: tuple[Note, ...] = ()
+
+    def _parts(
+        self, groups: tuple[LayerGroup, ...] | None = None
+    ) -> Iterator[tuple[LayerGroup, Part]]:
+        for group in self.groups if groups is None else groups:
+            for part in group.block.parts:
+                yield group, part
+
+    @property
+    def layers(self) -> int:
+        """Layers of the decoding network [-]."""
+        return sum(group.count for group in self.groups)
+
+    @property
+    def embedding_params(self) -> int:
+        """Looked-up parameters: token embedding and other tables [-]."""
+        return self.vocab * self.hidden + self.extra_embedding_params
+
+    @property
+    def lm_head_params(self) -> int:
+        """Parameters of the output head, whether stored apart or tied [-]."""
+        return self.vocab * self.hidden if self.head_params is None else self.head_params
+
+    @cached_property
+    def total_params(self) -> int:
+        """Parameters of the network that decodes, without multi-token-prediction layers [-]."""
+        head = 0 if self.tied_embeddings else self.lm_head_params
+        return self.embedding_params + head + self.other_params + _stored_params(self.groups)
+
+    @cached_property
+    def routed_params(self) -> int:
+        """Parameters of routed experts [-]."""
+        return sum(
+            group.copies * part.routed()[0] * part.routed()[2] for group, part in self._parts()
+        )
+
+    @cached_property
+    def active_params(self) -> int:
+        """Parameters one token uses: routed experts × top-k/experts, everything else whole [-]."""
+        used = sum(
+            group.copies * part.routed()[1] * part.routed()[2] for group, part in self._parts()
+        )
+        return self.total_params - self.routed_params + used
+
+    @cached_property
+    def mtp_params(self) -> int:
+        """Parameters of the multi-token-prediction layers [-]."""
+        return self.mtp_other_params + _stored_params(self.mtp)
+
+    @cached_property
+    def kv_elements_per_token(self) -> float:
+        """Values one sequence's cache grows by per token, over all layers, windows full [value]."""
+        return sum(
+            group.count * cache.elements_per_token
+            for group, part in self._parts()
+            for cache in part.caches()
+            if math.isinf(cache.window)
+        )
+
+    @cached_property
+    def window_elements(self) -> float:
+        """Values one sequence keeps in full sliding windows, over all layers [value]."""
+        return sum(
+            group.count * cache.elements_per_token * cache.window
+            for group, part in self._parts()
+            for cache in part.caches()
+            if not math.isinf(cache.window)
+        )
+
+    @cached_property
+    def state_elements(self) -> int:
+        """Values of recurrent state one sequence keeps, over all layers [value]."""
+        return sum(
+            group.count * state.elements for group, part in self._parts() for state in part.states()
+        )
+
+    @property
+    def kind(self) -> str:
+        """dense, moe, hybrid or hybrid+moe."""
+        moe = "moe" if any(part.routed()[0] for _, part in self._parts()) else ""
+        hybrid = "hybrid" if any(part.states() for _, part in self._parts()) else ""
+        return "+".join(filter(None, (hybrid, moe))) or "dense"
+
+    def formats(self, weights: str | None = None, kv: str | None = None) -> Formats:
+        """Return the formats to run with: the checkpoint's own, or `weights` for its linears.
+
+        Embedding, head, router and other vectors keep the model's own type under an override.
+        Raises UnknownFormat.
+        """
+        if weights is None:
+            by_role: Mapping[str, Format | str] = self.quantization.formats
+        else:
+            chosen = get_format(weights, "weights")
+            by_role = dict.fromkeys(LINEAR_ROLES, chosen)
+        cache = kv or (self.quantization.kv if weights is None else None)
+        return Formats.of(self.dtype, by_role, kv=cache or _cache_type(self.dtype),
+                          state=self.state_dtype or _cache_type(self.dtype))  # fmt: skip
+
+    def weights_bytes(self, formats: Formats | None = None, mtp: bool = False) -> float:
+        """Bytes of all weights as stored, scales included, one copy of each [byte]."""
+        formats = formats or self.formats()
+        own = get_format(self.dtype).bytes
+        total = self.embedding_params * formats.weights["embedding"].bytes + self.other_params * own
+        if not self.tied_embeddings:
+            total += self.lm_head_params * formats.weights["head"].bytes
+        total += sum(_group_bytes(group, formats, own) for group in self.groups)
+        if mtp:
+            total += self.mtp_other_params * own
+            total += sum(_group_bytes(group, formats, own) for group in self.mtp)
+        return total
+
+    def head_kernel(self, formats: Formats) -> Kernel:
+        """The product with the LM head, once a step; a tied head reads the embedding table."""
+        weights = formats.weights["embedding" if self.tied_embeddings else "head"]
+        return Kernel(
+            name="lm_head",
+            kind="gemm",
+            compute=weights.compute,
+            flops_per_token=2.0 * self.lm_head_params,
+            weight_bytes=self.lm_head_params * weights.bytes,
+            weight_format=weights.id,
+        )
+
+
+LINEAR_ROLES = ("attention", "mlp", "experts", "shared_experts", "mixer", "indexer")
+"""Roles a weight-format override applies to."""
+
+
+def _cache_type(dtype: str) -> str:
+    return "bf16" if dtype == "fp32" else dtype
+
+
+def part_params(part: Part) -> int:
+    """Parameters of one part, routed experts included [-]."""
+    experts, _, params = part.routed()
+    stored = sum(linear.params for linear in part.linears() if linear.stored)
+    return stored + part.other_params() + experts * params
+
+
+def _block_params(block: Block) -> int:
+    return block.other_params + sum(part_params(part) for part in block.parts)
+
+
+def _stored_params(groups: tuple[LayerGroup, ...]) -> int:
+    return sum(group.copies * _block_params(group.block) for group in groups)
+
+
+def group_formats(group: LayerGroup, formats: Formats) -> Formats:
+    """Return `formats` with the group's own exceptions applied."""
+    if not group.formats:
+        return formats
+    changed = {role: get_format(name) for role, name in group.formats.items()}
+    return Formats({**formats.weights, **changed}, formats.kv, formats.state)
+
+
+def _group_bytes(group: LayerGroup, formats: Formats, own: float) -> float:
+    formats = group_formats(group, formats)
+    total = group.block.other_params * own
+    for part in group.block.parts:
+        experts, _, params = part.routed()
+        total += part.other_params() * own + experts * params * formats.weights["experts"].bytes
+        total += sum(
+            linear.inputs * linear.outputs * formats.weights[linear.role].bytes
+            + (linear.outputs * own if linear.bias else 0)
+            for linear in part.linears()
+            if linear.stored
+        )
+    return group.copies * total
+
+
+def group_kernels(group: LayerGroup, formats: Formats, prompt: bool = False) -> tuple[Kernel, ...]:
+    """Return the kernels one layer of the group runs in a decode step, or over a prompt."""
+    formats = group_formats(group, formats)
+    kernels: list[Kernel] = []
+    for part in group.block.parts:
+        kernels += linear_kernels(part.linears(), formats)
+        kernels += part.prompt_kernels(formats) if prompt else part.core_kernels(formats)
+    return tuple(kernels)

@@ -1,0 +1,103 @@
+"""Number formats: stored bits per value, and the arithmetic their products run in.
+
+Stored bits include the scales (and zero points or minima) that travel with each block.
+Sources: OCP Microscaling 1.0 (MX formats), NVIDIA NVFP4 note, GGML block layouts
+(``ggml-common.h``), AWQ and GPTQ papers (group of 128 with fp16 scale and 4-bit zero).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class UnknownFormat(ValueError):
+    """A number format that is not in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One way to store a value, and the arithmetic format its products ask for."""
+
+    id: str
+    bits: float
+    """Stored bits per value, scales included [bit]."""
+    compute: str
+    """Arithmetic format asked of the machine: fp32, bf16, fp16, fp8, fp4, int8."""
+    description: str
+
+    @property
+    def bytes(self) -> float:
+        """Stored bytes per value [byte]."""
+        return self.bits / 8
+
+
+_TABLE: tuple[tuple[str, float, str, str], ...] = (
+    ("fp32", 32, "fp32", "IEEE single"),
+    ("bf16", 16, "bf16", "bfloat16"),
+    ("fp16", 16, "fp16", "IEEE half"),
+    ("fp8", 8, "fp8", "8-bit float, scale per tensor or channel"),
+    ("fp8_block", 8 + 32 / (128 * 128), "fp8", "8-bit float, fp32 scale per 128×128 block"),
+    ("fp8_weight", 8, "bf16", "8-bit float weights, 16-bit arithmetic"),
+    ("mxfp8", 8 + 8 / 32, "fp8", "OCP MX 8-bit float, 8-bit scale per 32"),
+    ("mxfp6", 6 + 8 / 32, "fp6", "OCP MX 6-bit float, 8-bit scale per 32"),
+    ("int8", 8, "int8", "8-bit integer weights and activations"),
+    ("int8_weight", 8 + 16 / 128, "bf16", "8-bit integer weights, fp16 scale per 128"),
+    ("mxfp4", 4 + 8 / 32, "bf16", "OCP MX 4-bit float, 8-bit scale per 32, 16-bit activations"),
+    ("nvfp4", 4 + 8 / 16, "fp4", "NVIDIA 4-bit float, fp8 scale per 16"),
+    ("fp4", 4, "fp4", "4-bit float without scales"),
+    ("int4", 4 + 16 / 32, "bf16", "4-bit integer weights, 16-bit scale per 32"),
+    ("int4_g128", 4 + 16 / 128, "bf16", "4-bit integer weights, symmetric, 16-bit scale per 128"),
+    ("awq", 4 + 20 / 128, "fp16", "4-bit weights, fp16 scale and 4-bit zero per 128"),
+    ("gptq", 4 + 20 / 128, "fp16", "4-bit weights, fp16 scale and 4-bit zero per 128"),
+    ("int3", 3 + 20 / 128, "fp16", "3-bit weights, fp16 scale and zero per 128"),
+    ("int2", 2 + 20 / 128, "fp16", "2-bit weights, fp16 scale and zero per 128"),
+    ("ternary", 2, "bf16", "ternary weights packed four to a byte"),
+    # GGML blocks: bytes of a block × 8 / values in it.
+    ("q4_0", 18 * 8 / 32, "fp16", "GGML Q4_0"),
+    ("q4_1", 20 * 8 / 32, "fp16", "GGML Q4_1"),
+    ("q5_0", 22 * 8 / 32, "fp16", "GGML Q5_0"),
+    ("q5_1", 24 * 8 / 32, "fp16", "GGML Q5_1"),
+    ("q8_0", 34 * 8 / 32, "int8", "GGML Q8_0"),
+    ("q2_k", 84 * 8 / 256, "fp16", "GGML Q2_K"),
+    ("q3_k", 110 * 8 / 256, "fp16", "GGML Q3_K"),
+    ("q4_k", 144 * 8 / 256, "fp16", "GGML Q4_K"),
+    ("q5_k", 176 * 8 / 256, "fp16", "GGML Q5_K"),
+    ("q6_k", 210 * 8 / 256, "fp16", "GGML Q6_K"),
+    ("q8_k", 292 * 8 / 256, "fp16", "GGML Q8_K"),
+    ("iq1_s", 50 * 8 / 256, "fp16", "GGML IQ1_S"),
+    ("iq1_m", 56 * 8 / 256, "fp16", "GGML IQ1_M"),
+    ("iq2_xxs", 66 * 8 / 256, "fp16", "GGML IQ2_XXS"),
+    ("iq2_xs", 74 * 8 / 256, "fp16", "GGML IQ2_XS"),
+    ("iq2_s", 82 * 8 / 256, "fp16", "GGML IQ2_S"),
+    ("iq3_xxs", 98 * 8 / 256, "fp16", "GGML IQ3_XXS"),
+    ("iq3_s", 110 * 8 / 256, "fp16", "GGML IQ3_S"),
+    ("iq4_nl", 18 * 8 / 32, "fp16", "GGML IQ4_NL"),
+    ("iq4_xs", 136 * 8 / 256, "fp16", "GGML IQ4_XS"),
+)
+
+FORMATS: dict[str, Format] = {row[0]: Format(*row) for row in _TABLE}
+
+_ALIASES = {
+    "float32": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "f16": "fp16",
+    "float8": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "e4m3": "fp8", "w8a8": "int8",
+    "w4a16": "int4_g128", "int4_awq": "awq",
+}  # fmt: skip
+
+
+def get_format(name: str, field: str = "format") -> Format:
+    """Return the format called `name`, in any case and by its common aliases.
+
+    Raises UnknownFormat, naming `field` and what is accepted.
+    """
+    key = name.strip().lower()
+    found = FORMATS.get(_ALIASES.get(key, key))
+    if found is None:
+        raise UnknownFormat(f"{field}: unknown format {name!r}; accepted: {', '.join(FORMATS)}")
+    return found
+
+
+def custom_format(bits: float, compute: str = "bf16") -> Format:
+    """Return a weight-only format of `bits` stored bits per value [bit] (for example EXL2)."""
+    if not 0.5 <= bits <= 64:
+        raise UnknownFormat(f"bits: {bits} bits per value; accepted: 0.5 to 64")
+    return Format(f"{bits:g}bit", bits, compute, f"{bits:g} bits per value, weight-only")
