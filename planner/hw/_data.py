@@ -1,0 +1,26 @@
+"""Dated data files of this package."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+EDITION = "2026-11-29"
+FOLDER = Path(__file__).with_name("data")
+
+
+@cache
+def load(name: str, edition: str) -> dict[str, Any]:
+    """Content of `<name>-<edition>.json`.
+
+    Raises:
+        ValueError: there is no such edition.
+    """
+    path = FOLDER / f"{name}-{edition}.json"
+    if not path.is_file():
+        editions = sorted(p.stem[len(name) + 1 :] for p in FOLDER.glob(f"{name}-*.json"))
+        raise ValueError(f"edition: no {name} of {edition!r}; accepted: {', '.join(editions)}")
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data
