@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from typing import Any
 
-from planner.models.reader import Reader
+from planner.models.decoder import EXPERTS, HIDDEN, LAYERS, Importer, Moe, Traits, decoder
+from planner.models.reader import Reader, first_key
 from planner.models.spec import ModelSpec
-
-Importer = Callable[[Reader], ModelSpec]
 
 FAMILIES = ("llama",)
 """Modules of `planner.models.families`; each declares MODEL_TYPES, one importer a type."""
@@ -17,6 +18,7 @@ FAMILIES = ("llama",)
 _NESTED = ("text_config", "llm_config", "language_config")
 
 
+@cache
 def importers() -> dict[str, Importer]:
     """Return the importer of every known model_type."""
     table: dict[str, Importer] = {}
@@ -38,4 +40,38 @@ def import_config(config: Mapping[str, Any], model_id: str = "", source: str = "
 def read_config(config: Mapping[str, Any], model_id: str = "",
                 source: str = "") -> tuple[ModelSpec, dict[str, Any]]:  # fmt: skip
     """Like `import_config`; also return the fields of the config that were used."""
-    raise NotImplementedError
+    root = Reader(config)
+    nested = root.nested(*_NESTED)
+    text = nested if nested and first_key(nested.config, HIDDEN + LAYERS) else root
+    named = root.text("model_type"), text.text("model_type")
+    table = importers()
+    importer = next((table[name] for name in named if name in table), read_assumed)
+    spec = importer(text)
+    spec = replace(
+        spec, id=model_id, model_type=next(filter(None, named), "unknown"), source=source,
+        notes=spec.notes + tuple(root.notes),
+    )  # fmt: skip
+    return spec, root.used
+
+
+def read_assumed(reader: Reader) -> ModelSpec:
+    """Read a config of unknown model_type as a plain decoder, and note what was assumed."""
+    traits, said = assumed_traits(reader)
+    spec = decoder(traits)(reader)
+    kind = reader.text("model_type") or "without model_type"
+    reader.note("assumed_architecture", f"model_type {kind}: read as {said}")
+    return spec
+
+
+def assumed_traits(reader: Reader) -> tuple[Traits, str]:
+    """Return traits for an unknown model_type, from the fields it has, and them in words."""
+    latent, moe = reader.has("kv_lora_rank"), reader.has(*EXPERTS)
+    traits = Traits(
+        qkv_bias=first_key(reader.config, ("attention_bias", "qkv_bias", "use_bias")) or False,
+        mlp_bias="mlp_bias",
+        latent=latent,
+        moe=Moe(shared_width=("shared_expert_intermediate_size",)) if moe else None,
+    )
+    attention = "latent attention (MLA)" if latent else "grouped-query attention"
+    mlp = "a mixture of gated experts" if moe else "a gated MLP"
+    return traits, f"a pre-norm decoder with {attention} and {mlp}"

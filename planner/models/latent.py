@@ -55,8 +55,8 @@ class LatentAttention(Part):
             *down,
             *up,
             *gate,
-            Linear("kv_b_proj", self.kv_rank, self.heads * (self.nope_dim + self.v_dim), "attention",
-                   ways=self.heads),
+            Linear("kv_b_proj", self.kv_rank, self.heads * (self.nope_dim + self.v_dim),
+                   "attention", ways=self.heads),
             Linear("o_proj", out, self.hidden, "attention", self.bias, self.heads),
         )  # fmt: skip
 

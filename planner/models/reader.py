@@ -11,6 +11,12 @@ from planner.models.spec import Note
 LARGEST = {"layers": 4096, "default": 10**9}
 """Sizes above these are refused as absurd."""
 
+OUTER = frozenset(
+    {"tie_word_embeddings", "dtype", "torch_dtype", "quantization_config", "compression_config",
+     "quantization", "expert_dtype"}
+)  # fmt: skip
+"""Fields a nested text_config may leave to the object around it."""
+
 
 class ConfigError(ValueError):
     """A config that cannot be read: the message names the field and what is accepted."""
@@ -32,8 +38,10 @@ class Reader:
             )
         self.config = config
         self.path = path
+        self.outer = parent
         self.used: dict[str, Any] = {}
         self.notes: list[Note] = parent.notes if parent else []
+        self.defaults: Mapping[str, Any] = {}
 
     def nested(self, *names: str) -> Reader | None:
         """Return a reader of the first of `names` that holds an object, or None."""
@@ -54,12 +62,22 @@ class Reader:
         return self.raw(*names) is not None
 
     def raw(self, *names: str) -> Any:
-        """Return the first value among `names` that is present and not null, else None."""
+        """Return the first value among `names` that is present and not null, else None.
+
+        A field of `OUTER` may stand in the object around this one. A field in neither has the
+        value of `defaults`, if any: an explicit null is not a missing field.
+        """
         for name in names:
             if self.config.get(name) is not None:
                 self.used[name] = self.config[name]
                 return self.config[name]
-        return None
+        if self.outer and (shared := [name for name in names if name in OUTER]):
+            found = self.outer.raw(*shared)
+            if found is not None:
+                return found
+        if any(self.stated(name) for name in names):
+            return None
+        return next((self.defaults[name] for name in names if name in self.defaults), None)
 
     def stated(self, name: str) -> bool:
         """Return whether `name` is in the file at all, be it null."""

@@ -1,0 +1,298 @@
+"""The decoder most families share, steered by a table of traits per model_type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner.models.attention import Attention
+from planner.models.latent import LatentAttention
+from planner.models.layers import grouped
+from planner.models.mlp import Dense, Experts
+from planner.models.parts import Block, LayerGroup, Part
+from planner.models.quantization import read_quantization
+from planner.models.reader import ConfigError, Reader
+from planner.models.spec import ModelSpec
+from planner.models.windows import Windows, full
+from planner.precision import UnknownFormat, get_format
+
+HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+HEADS = ("num_attention_heads", "n_head", "n_heads")
+KV_HEADS = ("num_key_value_heads", "num_kv_heads", "multi_query_group_num")
+WIDTH = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim")
+VOCAB = ("vocab_size", "padded_vocab_size")
+CONTEXT = (
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",
+    "model_max_length",
+)  # fmt: skip
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+TOP_K = (
+    "num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k",
+    "experts_per_token", "top_k_experts",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes every decoder states."""
+
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+
+
+@dataclass(frozen=True)
+class Moe:
+    """How a model_type mixes experts."""
+
+    width: tuple[str, ...] = ("moe_intermediate_size", "intermediate_size")
+    """Fields that may hold an expert's width."""
+    shared_width: tuple[str, ...] = ()
+    """Fields that may hold the shared expert's whole width; else count × expert width."""
+    shared_gate: bool = False
+    correction: bool = False
+    """The router has a correction value per expert (a buffer)."""
+    router_bias: bool = False
+    bias: bool = False
+    gated: bool = True
+    sparse: Callable[[Reader, int], list[bool]] | None = None
+    """Which layers are mixtures; None reads the usual fields."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a model_type fixes in code; a text names the config field that decides."""
+
+    qkv_bias: bool | str = False
+    out_bias: bool | str = False
+    mlp_bias: bool | str = False
+    norms: int = 2
+    """Vectors of the hidden size a layer holds (norm weights and their biases)."""
+    final_norms: int = 1
+    qk_norm: str | Callable[[Reader, Shape], int] = ""
+    """`head`: one vector of head_dim each for q and k; `full`: of all heads' width; or a count."""
+    gated: bool = True
+    tied: bool = False
+    """Class default of tie_word_embeddings."""
+    head_bias: bool = False
+    windows: Windows = full
+    moe: Moe | None = None
+    latent: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Class defaults of fields that published files leave out."""
+    norm_kind: Callable[[Reader], int] | None = None
+    """Hidden-size vectors a layer holds where the file decides, instead of `norms`."""
+
+
+Importer = Callable[[Reader], ModelSpec]
+
+
+def read_shape(reader: Reader) -> Shape:
+    """Return the sizes under any of their names; raises ConfigError naming what is missing."""
+    hidden = reader.size(*HIDDEN)
+    layers = reader.size(*LAYERS)
+    heads = reader.size(*HEADS)
+    kv_heads = reader.size(*KV_HEADS, default=heads)
+    if heads % kv_heads:
+        raise ConfigError(
+            f"{reader.path}num_key_value_heads: {kv_heads} does not divide {heads} attention heads"
+        )
+    if reader.has("head_dim", "kv_channels", "attention_head_dim"):
+        head_dim = reader.size("head_dim", "kv_channels", "attention_head_dim")
+    elif hidden % heads:
+        raise ConfigError(
+            f"{reader.path}hidden_size: {hidden} is not a multiple of {heads} attention heads,"
+            " and there is no head_dim"
+        )
+    else:
+        head_dim = hidden // heads
+    return Shape(hidden, layers, heads, kv_heads, head_dim, reader.size(*VOCAB))
+
+
+def switch(reader: Reader, trait: bool | str, default: bool = False) -> bool:
+    """Return a trait that is fixed, or read the flag it names."""
+    return reader.flag(trait, default=default) if isinstance(trait, str) else trait
+
+
+def read_attention(reader: Reader, shape: Shape, traits: Traits, window: float) -> Attention:
+    """Return the softmax attention of one layer."""
+    return Attention(
+        hidden=shape.hidden,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        window=window,
+        qkv_bias=switch(reader, traits.qkv_bias),
+        out_bias=switch(reader, traits.out_bias),
+        norm_params=norm_params(reader, shape, traits),
+    )
+
+
+def norm_params(reader: Reader, shape: Shape, traits: Traits) -> int:
+    """Parameters of query and key norms [-]."""
+    if callable(traits.qk_norm):
+        return traits.qk_norm(reader, shape)
+    widths = {"": 0, "head": 2, "full": shape.heads + shape.kv_heads}
+    return widths[traits.qk_norm] * shape.head_dim
+
+
+def read_latent(reader: Reader, shape: Shape, traits: Traits, window: float) -> LatentAttention:
+    """Return multi-head latent attention: its cache is kv_lora_rank + qk_rope_head_dim values."""
+    q_rank = reader.optional_size("q_lora_rank") or None
+    kv_rank = reader.size("kv_lora_rank")
+    return LatentAttention(
+        hidden=shape.hidden,
+        heads=shape.heads,
+        kv_rank=kv_rank,
+        rope_dim=reader.size("qk_rope_head_dim", zero=True),
+        nope_dim=reader.size("qk_nope_head_dim"),
+        v_dim=reader.size("v_head_dim"),
+        q_rank=q_rank,
+        window=window,
+        bias=switch(reader, traits.qkv_bias),
+        norm_params=kv_rank + (q_rank or 0),
+    )
+
+
+def read_dense(reader: Reader, shape: Shape, traits: Traits, width: int | None = None) -> Dense:
+    """Return the dense MLP of one layer."""
+    return Dense(
+        shape.hidden,
+        reader.size(*WIDTH) if width is None else width,
+        traits.gated,
+        switch(reader, traits.mlp_bias),
+    )
+
+
+def sparse_layers(reader: Reader, layers: int) -> list[bool]:
+    """Return, layer by layer, whether its MLP is a mixture of experts.
+
+    Reads `mlp_layer_types`, `first_k_dense_replace`, `moe_layer_freq` (a period or a list),
+    `decoder_sparse_step` and `mlp_only_layers`, whichever are there.
+    """
+    kinds = reader.pattern(layers, "mlp_layer_types")
+    if kinds:
+        return [kind == "sparse" for kind in kinds]
+    if isinstance(reader.config.get("moe_layer_freq"), list):
+        return [bool(flag) for flag in reader.pattern(layers, "moe_layer_freq") or ()]
+    first = reader.size("first_k_dense_replace", default=0, zero=True)
+    period = reader.size("moe_layer_freq", default=1)
+    step = reader.size("decoder_sparse_step", default=1)
+    dense = reader.sequence("mlp_only_layers") or []
+    return [
+        index >= first and index % period == 0 and (index + 1) % step == 0 and index not in dense
+        for index in range(layers)
+    ]
+
+
+def read_experts(reader: Reader, shape: Shape, moe: Moe) -> tuple[Part, ...]:
+    """Return the routed experts of one layer and, beside them, the shared ones."""
+    experts = reader.size(*EXPERTS)
+    top_k = reader.size(*TOP_K)
+    if top_k > experts:
+        raise ConfigError(f"{reader.path}{TOP_K[0]}: {top_k} of {experts} experts a token")
+    width = reader.size(*moe.width)
+    shared = _shared_width(reader, moe, width)
+    gate = shape.hidden if moe.shared_gate and shared else 0
+    routed = Experts(
+        shape.hidden, experts, top_k, width, moe.gated, moe.bias, moe.router_bias,
+        other=(experts if moe.correction else 0) + gate,
+    )  # fmt: skip
+    if not shared:
+        return (routed,)
+    return (routed, Dense(shape.hidden, shared, moe.gated, role="shared_experts"))
+
+
+def _shared_width(reader: Reader, moe: Moe, width: int) -> int:
+    if moe.shared_width and reader.has(*moe.shared_width):
+        return reader.size(*moe.shared_width, zero=True)
+    count = reader.optional_size("n_shared_experts", "num_shared_experts", "moe_num_shared_experts",
+                                 "num_shared_expert")  # fmt: skip
+    return (count or 0) * width
+
+
+def read_dtype(reader: Reader) -> str:
+    """Return the id of the checkpoint's own format; a missing one is bf16, with a note."""
+    name = reader.raw("dtype", "torch_dtype")
+    if isinstance(name, str):
+        try:
+            return get_format(name.removeprefix("torch.")).id
+        except UnknownFormat:
+            pass
+    found = "is missing" if name is None else f"{name!r} is unknown"
+    reader.note("assumed_dtype", f"torch_dtype {found}: bf16 assumed")
+    return "bf16"
+
+
+def assemble(
+    reader: Reader,
+    blocks: Iterable[Block] | tuple[LayerGroup, ...],
+    *,
+    hidden: int,
+    vocab: int,
+    tied: bool = False,
+    other_params: int | None = None,
+    head_params: int | None = None,
+    **fields: Any,
+) -> ModelSpec:
+    """Return the spec of layers: embedding, head, final norm (one vector unless `other_params`).
+
+    `tied` is the default of tie_word_embeddings; `fields` are other fields of ModelSpec.
+    """
+    items = tuple(blocks)
+    groups = tuple(item for item in items if isinstance(item, LayerGroup))
+    return ModelSpec(
+        id="",
+        model_type="",
+        hidden=hidden,
+        vocab=vocab,
+        groups=groups + grouped(item for item in items if isinstance(item, Block)),
+        tied_embeddings=reader.flag("tie_word_embeddings", default=tied),
+        dtype=read_dtype(reader),
+        quantization=read_quantization(reader),
+        head_params=head_params,
+        other_params=hidden if other_params is None else other_params,
+        max_context=reader.size(*CONTEXT) if reader.has(*CONTEXT) else None,
+        **fields,
+    )
+
+
+def decoder(traits: Traits = Traits()) -> Importer:
+    """Return the importer of a decoder with these traits."""
+
+    def read(reader: Reader) -> ModelSpec:
+        reader.defaults = traits.defaults
+        shape = read_shape(reader)
+        return assemble(
+            reader,
+            decoder_blocks(reader, shape, traits),
+            hidden=shape.hidden,
+            vocab=shape.vocab,
+            tied=traits.tied,
+            other_params=traits.final_norms * shape.hidden
+            + (shape.vocab if traits.head_bias else 0),
+        )
+
+    return read
+
+
+def decoder_blocks(reader: Reader, shape: Shape, traits: Traits) -> list[Block]:
+    """Return the layers of a decoder with these traits."""
+    windows = traits.windows(reader, shape.layers)
+    mixer = read_latent if traits.latent else read_attention
+    norms = shape.hidden * (traits.norms if traits.norm_kind is None else traits.norm_kind(reader))
+    sparse = [False] * shape.layers
+    if traits.moe:
+        sparse = (traits.moe.sparse or sparse_layers)(reader, shape.layers)
+    experts = read_experts(reader, shape, traits.moe) if traits.moe and any(sparse) else ()
+    dense = (read_dense(reader, shape, traits),) if not all(sparse) else ()
+    mixers = {window: mixer(reader, shape, traits, window) for window in set(windows)}
+    return [
+        Block((mixers[window],), experts if mixture else dense, norms)
+        for window, mixture in zip(windows, sparse, strict=True)
+    ]

@@ -1,0 +1,77 @@
+"""Which layers attend to a sliding window, as each family's config says it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from planner.models.reader import ConfigError, Reader
+
+Windows = Callable[[Reader, int], list[float]]
+"""Reads the window of each of so many layers; infinity attends to everything [token]."""
+
+_SLIDING = ("sliding_attention", "local_attention", "chunked_attention")
+
+
+def full(reader: Reader, layers: int) -> list[float]:
+    """Every layer attends to everything."""
+    del reader
+    return [math.inf] * layers
+
+
+def window_size(reader: Reader, default: float = math.inf) -> float:
+    """Return `sliding_window`: null or zero is none, missing is `default` [token]."""
+    if not reader.has("sliding_window"):
+        return math.inf if reader.stated("sliding_window") else default
+    return reader.size("sliding_window", zero=True) or math.inf
+
+
+def uniform(default: float = math.inf) -> Windows:
+    """Every layer has the window; `default` where the file lacks the key."""
+
+    def read(reader: Reader, layers: int) -> list[float]:
+        return [window_size(reader, default)] * layers
+
+    return read
+
+
+def switched(reader: Reader, layers: int) -> list[float]:
+    """Qwen: a window counts only under `use_sliding_window`, from layer max_window_layers on."""
+    if not reader.flag("use_sliding_window"):
+        return [math.inf] * layers
+    kinds = reader.pattern(layers, "layer_types")
+    first = reader.size("max_window_layers", default=28, zero=True)
+    sliding = [kind in _SLIDING for kind in kinds] if kinds else [i >= first for i in range(layers)]
+    window = window_size(reader, 4096)
+    return [window if slides else math.inf for slides in sliding]
+
+
+def patterned(period: int | None, window: float, full_last: bool = False) -> Windows:
+    """Layers alternate: `layer_types` wins, then `sliding_window_pattern`, then `period`.
+
+    Of every `period` layers the last is full; a pattern may be a text such as "LLLG". With
+    `full_last` the network's last layer is full whatever the pattern.
+    """
+
+    def read(reader: Reader, layers: int) -> list[float]:
+        kinds = reader.pattern(layers, "layer_types")
+        size = window_size(reader, window)
+        if kinds:
+            return [size if kind in _SLIDING else math.inf for kind in kinds]
+        found = reader.raw("sliding_window_pattern", "_sliding_window_pattern")
+        pattern = period if found is None else found
+        if isinstance(pattern, str) and pattern and set(pattern) <= set("LG"):
+            sliding = [pattern[i % len(pattern)] == "L" for i in range(layers)]
+        elif isinstance(pattern, int) and pattern >= 1:
+            sliding = [(i + 1) % pattern != 0 for i in range(layers)]
+        elif pattern is None:
+            sliding = [False] * layers
+        else:
+            raise ConfigError(
+                f"{reader.path}sliding_window_pattern: {pattern!r}; accepted: a period or L and G"
+            )
+        if full_last and not isinstance(pattern, int):
+            sliding[-1] = False
+        return [size if slides else math.inf for slides in sliding]
+
+    return read
