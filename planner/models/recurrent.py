@@ -1,0 +1,421 @@
+"""Mixers with a state of fixed size: Mamba, gated delta rules, linear attention, convolutions, RWKV.
+
+All share one decode kernel, the scan: a step reads and writes each sequence's state once and does a
+few FLOPs per state value, so it is memory-bound at any batch. The FLOPs a state value costs are
+those of the published recurrence, counted operation by operation (an exponential counts one):
+
+=============================== =========================================================== =====
+mixer                           recurrence, per state value                                 FLOPs
+=============================== =========================================================== =====
+Mamba-1 [1]_                    exp(Δ·A) 2, ·h 1, + (Δx)·B 2, read-out C·h 2                7
+Mamba-2 [2]_                    a·h 1, + (Δx)·B 2, read-out C·h 2                           5
+gated delta rule [3]_, KDA [4]_ g·S 1, kᵀS 2, + k·δᵀ 2, read-out qᵀS 2                      7
+lightning attention [5]_        λ·S 1, + k·vᵀ 2, read-out qᵀS 2                             5
+RWKV-5 and later [6]_           k·vᵀ 1, u·kv + S 2, read-out 2, w·S + kv 2                  7
+=============================== =========================================================== =====
+
+A causal convolution of k taps adds 2k FLOPs a channel.
+
+.. [1] Gu, Dao, "Mamba: linear-time sequence modeling with selective state spaces", 2023, eq. 2.
+.. [2] Dao, Gu, "Transformers are SSMs", ICML 2024, section 5 (scalar decay a head).
+.. [3] Yang, Kautz, Hatamizadeh, "Gated Delta Networks", 2024, eq. 10.
+.. [4] Kimi team, "Kimi Linear", 2025, eq. 1 (decay per key channel).
+.. [5] Qin et al., "Lightning Attention-2", 2024, eq. 5; MiniMax-01 report, 2025, section 2.2.
+.. [6] Peng et al., "Eagle and Finch: RWKV with matrix-valued states", 2024, eq. 11-12.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from planner.kernels import Kernel
+from planner.models.parts import Formats, Linear, Part, State
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """A depthwise causal convolution and the window of inputs a sequence keeps for it."""
+
+    channels: int
+    taps: int
+    bias: bool = False
+    rows: int | None = None
+    """Inputs kept a channel; None keeps `taps`, as the reference implementation does [-]."""
+
+    @property
+    def params(self) -> int:
+        """Filter and bias [-]."""
+        return self.channels * (self.taps + self.bias)
+
+    @property
+    def elements(self) -> int:
+        """Values of state [value]."""
+        return self.channels * (self.taps if self.rows is None else self.rows)
+
+    @property
+    def flops(self) -> float:
+        """FLOPs of one token [FLOP]."""
+        return 2.0 * self.channels * self.taps
+
+
+def scan(formats: Formats, name: str, states: tuple[State, ...], flops: float) -> Kernel:
+    """Return the kernel of one recurrent step: every state read and written, `flops` a token."""
+    elements = sum(state.elements for state in states)
+    ways = max((state.ways for state in states), default=math.inf)
+    return Kernel(
+        name=name,
+        kind="scan",
+        compute="fp32",
+        flops_per_token=flops,
+        bytes_per_sequence=2 * elements * formats.state.bytes,
+        flop_ways=ways,
+        cache_ways=ways,
+        weight_format=formats.state.id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mamba1(Part):
+    """Selective state space with a state per channel: `inner` channels × `state` values."""
+
+    hidden: int
+    inner: int
+    state: int
+    rank: int
+    """Rank of the time-step projection [-]."""
+    convolution: Convolution
+    bias: bool = False
+    norm_params: int = 0
+
+    def linears(self) -> tuple[Linear, ...]:
+        """In (x and z), x to (Δ, B, C), Δ up, out."""
+        return (
+            Linear("mamba_in", self.hidden, 2 * self.inner, "mixer", self.bias),
+            Linear("mamba_x", self.inner, self.rank + 2 * self.state, "mixer"),
+            Linear("mamba_dt", self.rank, self.inner, "mixer", bias=True),
+            Linear("mamba_out", self.inner, self.hidden, "mixer", self.bias),
+        )
+
+    def other_params(self) -> int:
+        """Convolution, A, D and norms."""
+        return self.convolution.params + self.inner * (self.state + 1) + self.norm_params
+
+    def states(self) -> tuple[State, ...]:
+        """The state space and the convolution's window."""
+        return (State(self.inner * self.state), State(self.convolution.elements))
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The selective scan."""
+        flops = 7.0 * self.inner * self.state + self.convolution.flops
+        return (scan(formats, "mamba_scan", self.states(), flops),)
+
+
+@dataclass(frozen=True, slots=True)
+class Mamba2(Part):
+    """State space with a scalar decay a head: heads × head_dim × state values.
+
+    One projection makes z, x, B, C (`groups` of them) and Δ; x, B and C pass the convolution.
+    """
+
+    hidden: int
+    heads: int
+    head_dim: int
+    state: int
+    groups: int
+    taps: int
+    conv_bias: bool = True
+    bias: bool = False
+    gated_norm: bool = True
+    """Whether a norm of the inner width follows the scan."""
+
+    @property
+    def inner(self) -> int:
+        """Width of the mixer [-]."""
+        return self.heads * self.head_dim
+
+    @property
+    def convolution(self) -> Convolution:
+        """The convolution over x, B and C."""
+        return Convolution(self.inner + 2 * self.groups * self.state, self.taps, self.conv_bias)
+
+    def linears(self) -> tuple[Linear, ...]:
+        """In (z, x, B, C, Δ) and out."""
+        width = self.inner + self.convolution.channels + self.heads
+        return (
+            Linear("mamba_in", self.hidden, width, "mixer", self.bias, self.heads),
+            Linear("mamba_out", self.inner, self.hidden, "mixer", self.bias, self.heads),
+        )
+
+    def other_params(self) -> int:
+        """Convolution; A, D and the Δ bias of each head; the gated norm."""
+        return self.convolution.params + 3 * self.heads + (self.inner if self.gated_norm else 0)
+
+    def states(self) -> tuple[State, ...]:
+        """The state space and the convolution's window."""
+        return (
+            State(self.heads * self.head_dim * self.state, self.heads),
+            State(self.convolution.elements, self.heads),
+        )
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The state-space update."""
+        flops = 5.0 * self.inner * self.state + self.convolution.flops
+        return (scan(formats, "mamba_scan", self.states(), flops),)
+
+
+@dataclass(frozen=True, slots=True)
+class GatedDeltaNet(Part):
+    """Gated delta rule: value_heads × key_dim × value_dim values (Qwen3-Next, Qwen3.5).
+
+    Each of the key heads serves value_heads/key_heads value heads.
+    """
+
+    hidden: int
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    taps: int
+
+    @property
+    def keys(self) -> int:
+        """Width of all keys [-]."""
+        return self.key_heads * self.key_dim
+
+    @property
+    def values(self) -> int:
+        """Width of all values [-]."""
+        return self.value_heads * self.value_dim
+
+    @property
+    def convolution(self) -> Convolution:
+        """The convolution over q, k and v."""
+        return Convolution(2 * self.keys + self.values, self.taps)
+
+    def linears(self) -> tuple[Linear, ...]:
+        """q, k, v and the gate z (one launch), decay and β (kept in 16 bits), out."""
+        heads = self.value_heads
+        return (
+            Linear("delta_in", self.hidden, 2 * self.keys, "mixer", ways=self.key_heads),
+            Linear("delta_in", self.hidden, 2 * self.values, "mixer", ways=heads),
+            Linear("delta_gates", self.hidden, 2 * heads, "other", ways=heads),
+            Linear("delta_out", self.values, self.hidden, "mixer", ways=heads),
+        )
+
+    def other_params(self) -> int:
+        """Convolution, A and Δ bias of each head, the norm of a value head."""
+        return self.convolution.params + 2 * self.value_heads + self.value_dim
+
+    def states(self) -> tuple[State, ...]:
+        """The matrix of each value head and the convolution's window."""
+        return (
+            State(self.value_heads * self.key_dim * self.value_dim, self.value_heads),
+            State(self.convolution.elements, self.value_heads),
+        )
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The delta-rule update."""
+        flops = 7.0 * self.value_heads * self.key_dim * self.value_dim + self.convolution.flops
+        return (scan(formats, "delta_scan", self.states(), flops),)
+
+
+@dataclass(frozen=True, slots=True)
+class KimiDelta(Part):
+    """Kimi delta attention: the gated delta rule with a decay per key channel.
+
+    Decay and output gate come from projections of rank head_dim, or full ones (Kimi-K3).
+    """
+
+    hidden: int
+    heads: int
+    head_dim: int
+    taps: int
+    full_rank_gate: bool = False
+    """Whether the output gate is one full projection."""
+    conv_rows: int | None = None
+
+    @property
+    def width(self) -> int:
+        """Width of q, of k and of v [-]."""
+        return self.heads * self.head_dim
+
+    @property
+    def convolution(self) -> Convolution:
+        """The convolutions over q, k and v."""
+        return Convolution(3 * self.width, self.taps, rows=self.conv_rows)
+
+    def linears(self) -> tuple[Linear, ...]:
+        """q, k, v; decay, β and output gate; out."""
+        heads = self.heads
+        low_rank = (
+            Linear("kda_gates", self.hidden, self.head_dim, "mixer", ways=1),
+            Linear("kda_gates_up", self.head_dim, self.width, "mixer", ways=heads),
+        )
+        gate = (
+            (Linear("kda_gates", self.hidden, self.width, "mixer", ways=heads),)
+            if self.full_rank_gate
+            else low_rank
+        )
+        return (
+            Linear("qkv_proj", self.hidden, 3 * self.width, "mixer", ways=heads),
+            *low_rank,
+            *gate,
+            Linear("kda_gates", self.hidden, heads, "mixer", ways=heads),
+            Linear("o_proj", self.width, self.hidden, "mixer", ways=heads),
+        )
+
+    def other_params(self) -> int:
+        """Convolutions, A of each head, Δ bias of each channel, the norm of a head."""
+        return self.convolution.params + self.heads + self.width + self.head_dim
+
+    def states(self) -> tuple[State, ...]:
+        """The matrix of each head and the convolutions' windows."""
+        return (
+            State(self.width * self.head_dim, self.heads),
+            State(self.convolution.elements, self.heads),
+        )
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The delta-rule update."""
+        flops = 7.0 * self.width * self.head_dim + self.convolution.flops
+        return (scan(formats, "delta_scan", self.states(), flops),)
+
+
+@dataclass(frozen=True, slots=True)
+class LightningAttention(Part):
+    """Linear attention with a fixed decay a head: heads × head_dim × head_dim values."""
+
+    hidden: int
+    heads: int
+    head_dim: int
+
+    def linears(self) -> tuple[Linear, ...]:
+        """q, k, v; the output gate; out."""
+        width = self.heads * self.head_dim
+        return (
+            Linear("qkv_proj", self.hidden, 3 * width, "mixer", ways=self.heads),
+            Linear("gate_proj", self.hidden, width, "mixer", ways=self.heads),
+            Linear("o_proj", width, self.hidden, "mixer", ways=self.heads),
+        )
+
+    def other_params(self) -> int:
+        """The norm of the output."""
+        return self.heads * self.head_dim
+
+    def states(self) -> tuple[State, ...]:
+        """Σ k·vᵀ of each head."""
+        return (State(self.heads * self.head_dim**2, self.heads),)
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The linear-attention update."""
+        return (
+            scan(formats, "linear_scan", self.states(), 5.0 * self.heads * self.head_dim**2),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShortConvolution(Part):
+    """A gated short convolution over the hidden width (LFM2)."""
+
+    hidden: int
+    taps: int
+    bias: bool = False
+
+    @property
+    def convolution(self) -> Convolution:
+        """The convolution."""
+        return Convolution(self.hidden, self.taps, self.bias)
+
+    def linears(self) -> tuple[Linear, ...]:
+        """In (two gates and x) and out."""
+        return (
+            Linear("conv_in", self.hidden, 3 * self.hidden, "mixer", self.bias),
+            Linear("conv_out", self.hidden, self.hidden, "mixer", self.bias),
+        )
+
+    def other_params(self) -> int:
+        """The filter."""
+        return self.convolution.params
+
+    def states(self) -> tuple[State, ...]:
+        """The convolution's window."""
+        return (State(self.convolution.elements),)
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The convolution between its two gates (one product a channel each)."""
+        flops = self.convolution.flops + 2.0 * self.hidden
+        return (scan(formats, "conv_scan", self.states(), flops),)
+
+
+@dataclass(frozen=True, slots=True)
+class Rwkv(Part):
+    """RWKV time mixing with matrix-valued states: heads × head_dim × head_dim values.
+
+    `square` counts the full projections of it (r, k, v, g, output), `low_rank` the ranks of its
+    low-rank ones. The two token shifts, of time and channel mixing, are state too.
+    """
+
+    hidden: int
+    width: int
+    head_dim: int
+    square: int = 5
+    low_rank: tuple[int, ...] = ()
+    vectors: int = 0
+    """Parameters of interpolation, decay, bonus and norms [-]."""
+
+    def linears(self) -> tuple[Linear, ...]:
+        """Full projections, then pairs of low-rank ones."""
+        heads = self.width // self.head_dim
+        ins = tuple(
+            Linear("rwkv_in", self.hidden, self.width, "mixer", ways=heads)
+            for _ in range(self.square - 1)
+        )
+        ranks = tuple(
+            linear
+            for rank in self.low_rank
+            for linear in (
+                Linear("rwkv_low_rank", self.hidden, rank, "other", ways=1),
+                Linear("rwkv_low_rank", rank, self.width, "other", ways=heads),
+            )
+        )
+        return (*ins, *ranks, Linear("rwkv_out", self.width, self.hidden, "mixer", ways=heads))
+
+    def other_params(self) -> int:
+        """Vectors."""
+        return self.vectors
+
+    def states(self) -> tuple[State, ...]:
+        """The matrix of each head and two token shifts."""
+        heads = self.width // self.head_dim
+        return (State(self.width * self.head_dim, heads), State(2 * self.hidden, heads))
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The time-mixing update."""
+        return (scan(formats, "rwkv_scan", self.states(), 7.0 * self.width * self.head_dim),)
+
+
+@dataclass(frozen=True, slots=True)
+class RwkvChannelMix(Part):
+    """RWKV channel mixing: key up, squared ReLU, value down, and a receptance gate.
+
+    Without `receptance` it is RWKV-7's, which has no gate.
+    """
+
+    hidden: int
+    width: int
+    receptance: bool = True
+    vectors: int = 0
+
+    def linears(self) -> tuple[Linear, ...]:
+        """Key and receptance, value."""
+        gate = (Linear("mlp_up", self.hidden, self.hidden, "mlp"),) if self.receptance else ()
+        return (
+            Linear("mlp_up", self.hidden, self.width, "mlp"),
+            *gate,
+            Linear("mlp_down", self.width, self.hidden, "mlp"),
+        )
+
+    def other_params(self) -> int:
+        """Interpolation vectors."""
+        return self.vectors
