@@ -63,6 +63,24 @@ SYSTEM_IDS = {
 }  # fmt: skip
 
 
+PRICED = {  # printed name -> the ids it may stand for
+    "B200-180GB": ["b200-sxm"], "B300": ["b300-sxm"], "H100-SXM5-80GB": ["h100-sxm5"],
+    "H100-PCIe-80GB": ["h100-pcie"], "H100-NVL-94GB": ["h100-nvl"], "H200-SXM-141GB": ["h200-sxm"],
+    "H100-80GB": ["h100-sxm5", "h100-pcie"],
+    "H100 (form factor mixed)": ["h100-sxm5", "h100-pcie", "h100-nvl"],
+    "A100-80GB": ["a100-sxm4-80gb", "a100-pcie-80gb"],
+    "A100-40GB": ["a100-sxm4-40gb", "a100-pcie-40gb"],
+    "V100-16GB": ["v100-sxm2-16gb", "v100-pcie-16gb"],
+    "TPU v4": ["tpu-v4"], "TPU v5e": ["tpu-v5e"], "TPU v6e": ["tpu-v6e"],
+}  # fmt: skip
+PRICE_KINDS = (  # the first word found in instance and notes decides
+    ("spot", "spot"), ("serverless", "serverless"), ("managed endpoint", "managed"),
+    ("cost assumption", "assumption"), ("author labels these estimates", "estimate"),
+    ("not on demand", "reserved"), ("community", "community"), ("marketplace", "marketplace"),
+    ("average of listings", "listing_average"),
+)  # fmt: skip
+
+
 class Sources:
     """Table of source strings; rows refer to them by index."""
 
@@ -204,6 +222,8 @@ def measured(rows: list[dict[str, str]], sources: Sources) -> dict[str, list[lis
 def main(source: Path, target: Path) -> None:
     remarks = json.loads(REMARKS.read_text(encoding="utf-8"))
     build_accelerators(source, target, remarks)
+    build_links(source, target)
+    build_prices(source, target)
 
 
 def build_accelerators(source: Path, target: Path, remarks: dict[str, Any]) -> None:
@@ -213,16 +233,181 @@ def build_accelerators(source: Path, target: Path, remarks: dict[str, Any]) -> N
     for row in rows:
         if row["id"] in by_gpu:
             row["measured"] = by_gpu[row["id"]]
-    write(target, "accelerators", {"aliases": remarks["aliases"]}, sources, rows)
+    tables = {"accelerators": rows, "aliases": remarks["aliases"], "sources": sources.table}
+    write(target, "accelerators", tables)
 
 
-def write(target: Path, name: str, head: dict[str, Any], sources: Sources, rows: list[Any]) -> None:
-    """One row per line, so that a change of the data reads as a change of lines."""
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    start = json.dumps(
-        {"edition": EDITION, **head, "sources": sources.table}, ensure_ascii=False, indent=0
+def build_links(source: Path, target: Path) -> None:
+    sources = Sources()
+    names = ("specs", "transfers", "all_reduces", "bus_bandwidths", "assumptions")
+    tables: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for row in read(source, "hw/interconnect.csv"):
+        where = {"source": sources.index(row["source"])}
+        kind = row["kind"]
+        if kind == "modelling constant":
+            tables["assumptions"].extend(r | where for r in assumptions(row))
+        elif kind.startswith("collective measured: "):
+            tables["all_reduces"].append(all_reduce(row) | where)
+        elif kind.startswith("collective measured"):
+            tables["bus_bandwidths"].extend(r | where for r in bus_bandwidths(row))
+        elif row["measured_gb_s"]:
+            tables["transfers"].append(transfer(row["link"], row["parts"], row["measured_gb_s"]))
+            tables["transfers"][-1] |= where
+        else:
+            tables["specs"].append(spec(row) | where)
+    achieved = read(source, "measured/achieved.csv")
+    tables["expert_exchanges"] = [
+        expert_exchange(row) | {"source": sources.index(row["source"])}
+        for row in achieved
+        if re.search(r"_(dispatch|combine)_", row["metric"])
+    ]
+    for row in achieved:
+        if row["metric"] == "link_unidirectional_gb_s":
+            found = transfer("NVLink 4", row["gpu"], row["value"])
+            tables["transfers"].append(found | {"source": sources.index(row["source"])})
+    write(target, "links", {**tables, "sources": sources.table})
+
+
+def transfer(link: str, system: str, gb_s: str) -> dict[str, Any]:
+    return {"link": link, "system": system, "bytes_per_s": si(gb_s, 1e9)}
+
+
+def micro(text: str) -> float | None:
+    """Seconds of the first number of microseconds in a text."""
+    match = re.search(r"([\d.]+) us", text)
+    return float(Decimal(match[1]).scaleb(-6)) if match else None
+
+
+def groups(pattern: str, text: str) -> tuple[str, ...]:
+    match = re.search(pattern, text)
+    if match is None:
+        raise SystemExit(f"cannot read {text!r}")
+    return match.groups()
+
+
+def spec(row: dict[str, str]) -> dict[str, Any]:
+    kind, parts = row["kind"], row["parts"]
+    per = "link" if "per-link" in kind else "port" if "port" in parts else "accelerator"
+    role = "scale_out" if kind == "scale-out" else "scale_up"
+    if row["link"].startswith(("PCIe", "NVLink-C2C")):
+        role = "host"
+    return {
+        "name": row["link"],
+        "vendor": row["vendor"].strip("-"),
+        "parts": parts.strip("-"),
+        "bytes_per_s": si(row["spec_gb_s_per_direction"], 1e9),
+        "per": "host" if row["link"] == "DCN" else per,
+        "role": role,
+        "domain": row["domain_or_gpus"],
+        "latency_s": micro(row["latency"]),
+    }
+
+
+def all_reduce(row: dict[str, str]) -> dict[str, Any]:
+    system, gpus = row["parts"].split(" x")
+    _, name, version = row["kind"].removeprefix("collective measured: ").split(" ")
+    launch = "cuda_graph" if name.endswith("graph") else "eager" if "eager" in name else None
+    name = re.sub(r"_(CustomAllReduce|custom)_(eager|graph)$", "", name)
+    small, medium = groups(r"64 KiB ([^,]*), 1 MiB (.*)", row["notes"])
+    return {
+        "gpu": SYSTEM_IDS[system],
+        "gpus": int(gpus),
+        "library": name.replace("TRTLLM", "TensorRT-LLM").replace("_MNNVL_", " MNNVL "),
+        "version": version,
+        "launch": launch,
+        "busbw_bytes_per_s": si(row["measured_gb_s"], 1e9),
+        "latency_s": micro(row["latency"].strip()),
+        "latency_64kib_s": micro(small),
+        "latency_1mib_s": micro(medium),
+    }
+
+
+def bus_bandwidths(row: dict[str, str]) -> list[dict[str, Any]]:
+    sizes = {"32 KiB": 1 << 15, "1 MiB": 1 << 20, "8 GiB": 1 << 33}
+    size = next((v for k, v in sizes.items() if row["kind"].endswith(k)), None)
+    gpu = {"H200": "h200-sxm", "B200": "b200-sxm", "MI300X": "mi300x"}[row["parts"].split(" ")[0]]
+    counts = [int(n) for n in row["domain_or_gpus"].split(" / ")]
+    values = row["measured_gb_s"].split(" / ")
+    return [
+        {
+            "gpu": gpu,
+            "gpus": gpus,
+            "nodes": max(1, gpus // 8),
+            "message_bytes": size,
+            "busbw_bytes_per_s": si(value, 1e9),
+        }
+        for gpus, value in zip(counts, values, strict=True)
+    ]
+
+
+def assumptions(row: dict[str, str]) -> list[dict[str, Any]]:
+    printed = row["spec_gb_s_per_direction"]
+    scopes = re.findall(r"[\d.]+ us (intra|inter)", row["latency"]) or [""]
+    times = re.findall(r"[\d.]+ us", row["latency"]) or [""]
+    return [
+        {
+            "name": f"{row['link']} ({scope}-node)" if scope else row["link"],
+            "parts": row["parts"],
+            "bytes_per_s": si(printed.removesuffix(" per link"), 1e9),
+            "latency_s": micro(time),
+            "per": "link" if "per link" in printed else "accelerator",
+        }
+        for scope, time in zip(scopes, times, strict=True)
+    ]
+
+
+def expert_exchange(row: dict[str, str]) -> dict[str, Any]:
+    mode, phase, unit, ranks = groups(
+        r"(lowlatency|normal)_(dispatch|combine)_(us|gb_s)_ep(\d+)", row["metric"]
     )
-    text = f'{start[:-2]},\n"{name}": [\n{lines}\n]\n}}\n'
+    rate = re.search(r"(\d+) GB/s", row["note"])
+    return {
+        "gpu": row["gpu"],
+        "gpus": int(ranks),
+        "mode": mode.replace("lowlatency", "low_latency"),
+        "phase": phase,
+        "format": row["dtype"],
+        "link": "NVLink" if "NVLink" in row["note"] else "RDMA",
+        "bytes_per_s": si(rate[1] if rate else row["value"], 1e9),
+        "time_s": float(Decimal(row["value"]).scaleb(-6)) if unit == "us" else None,
+    }
+
+
+def build_prices(source: Path, target: Path) -> None:
+    sources = Sources()
+    known = {row["id"] for row in read(source, "hw/accelerators.csv")}
+    rows = []
+    for row in read(source, "hw/prices.csv"):
+        text = f"{row['instance']} {row['notes']}".lower()
+        names = [row["gpu"]] if row["gpu"] in PRICED else row["gpu"].split(" / ")
+        ids = [i for n in names for i in PRICED.get(n, [n.lower()])]
+        if unknown := set(ids) - known:
+            raise SystemExit(f"prices: no catalogue id for {unknown}")
+        provider = row["provider"]
+        rows.append(
+            {
+                "gpus": ids,
+                "provider": "not named" if provider.startswith("(not named") else provider,
+                "instance": row["instance"],
+                "kind": next((kind for word, kind in PRICE_KINDS if word in text), "on_demand"),
+                "usd_per_gpu_hour": float(row["price_usd_per_gpu_hour"]),
+                "date": row["date"] or None,
+                "source": sources.index(row["source"]),
+            }
+        )
+    write(target, "prices", {"prices": rows, "sources": sources.table})
+
+
+def write(target: Path, name: str, tables: dict[str, Any]) -> None:
+    """One row per line, so that a change of the data reads as a change of lines."""
+    parts = [f'"edition": "{EDITION}"']
+    for key, value in tables.items():
+        if isinstance(value, list):
+            lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in value)
+            parts.append(f'"{key}": [\n{lines}\n]')
+        else:
+            parts.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
+    text = "{\n" + ",\n".join(parts) + "\n}\n"
     json.loads(text)
     (target / f"{name}-{EDITION}.json").write_text(text, encoding="utf-8")
 

@@ -11,24 +11,37 @@ from planner.hw.catalogue import (
     list_accelerators,
     load_catalogue,
 )
+from planner.hw.describe import describe
 from planner.hw.figure import Figure, Link, Measured
 from planner.hw.formats import CHAINS, FORMATS, UnsupportedFormat
 from planner.hw.inline import InvalidAccelerator
+from planner.hw.links import AllReduce, LinkSpec, all_reduces, link_specs
+from planner.hw.prices import Price, PriceRow, list_prices, load_prices, price_per_hour
 
 __all__ = [
     "CHAINS",
     "FORMATS",
     "Accelerator",
+    "AllReduce",
     "Catalogue",
     "Figure",
     "InvalidAccelerator",
     "Link",
+    "LinkSpec",
     "Measured",
     "MissingFigure",
+    "Price",
+    "PriceRow",
     "UnknownAccelerator",
     "UnsupportedFormat",
+    "all_reduces",
+    "describe",
     "edition",
     "get_accelerator",
+    "link_specs",
     "list_accelerators",
+    "list_prices",
     "load_catalogue",
+    "load_prices",
+    "price_per_hour",
 ]

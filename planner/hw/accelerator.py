@@ -25,7 +25,8 @@ class Accelerator:
     """One accelerator variant, dense peak rates at the vendor's boost clock.
 
     `peaks_flops_per_s` is FLOP/s (OP/s for int8 and int4) by number format. `memory_bytes` is what
-    the device holds before the driver's reserve; None for machines whose memory is not on record.
+    the device holds before the driver's reserve (a card's nominal GB are GiB; published decimal
+    figures are decimal); None for machines whose memory is not on record.
     `domain_size` counts the accelerators that one scale-up link domain joins; 1 means none beyond
     PCIe, None means not known. `figures` keeps each number with its source and confidence, under
     the field's name or `peaks_flops_per_s.<format>`; `also_published` holds values that other
@@ -109,9 +110,14 @@ class Accelerator:
         )
 
     def _remark(self, wanted: str, actual: str) -> str:
-        if wanted in self.unread_formats:
-            return f"no {wanted} peak was found for {self.id}: the {actual} peak may understate it"
-        if wanted in self.runs_in:
+        chain = CHAINS[wanted]
+        passed_over = chain[: chain.index(actual)]
+        if unread := [f for f in passed_over if f in self.unread_formats]:
+            return (
+                f"no {' or '.join(unread)} peak was found for {self.id}: "
+                f"its {actual} peak may understate it"
+            )
+        if wanted in self.peaks_flops_per_s:
             return f"{self.id} runs {wanted} in {actual}: its own {wanted} rate is lower"
         return f"{self.id} has no {wanted} arithmetic: values are converted and run in {actual}"
 
@@ -203,7 +209,12 @@ class Accelerator:
     def replaced(self, figures: Mapping[str, Figure]) -> Accelerator:
         """The same accelerator with some figures replaced, keyed as in `figures`."""
         peaks = dict(self.peaks_flops_per_s)
-        fields: dict[str, object] = {}
+        notes = [
+            f"{name} is {figure.value:g} {figure.unit} by {figure.source}"
+            for name, figure in figures.items()
+            if name in self.figures
+        ]
+        fields: dict[str, object] = {"notes": (*self.notes, *notes)}
         for name, figure in figures.items():
             group, _, key = name.partition(".")
             if group == "peaks_flops_per_s":

@@ -55,10 +55,12 @@ def accelerator_from(data: Mapping[str, object]) -> Accelerator:
     for key in REQUIRED:
         if data.get(key) is None:
             raise InvalidAccelerator(f"gpu.{key}: required; accepted fields: {', '.join(KEYS)}")
+    # A link without a domain size joins an unknown number; no link joins one.
+    domain = 1 if data.get("link") is None else None
     blank = Accelerator(
         id="custom", name="custom", vendor="custom", architecture="custom", kind="gpu", year=None,
         peaks_flops_per_s={}, bandwidth_bytes_per_s=math.nan, memory_bytes=None, l2_bytes=None,
-        sm_count=None, tdp_w=None, link=Link("none", None), domain_size=1, pcie=None,
+        sm_count=None, tdp_w=None, link=Link("none", None), domain_size=domain, pcie=None,
         form_factor=None, status="user", figures={}, confidence="user",
     )  # fmt: skip
     name = data.get("name", data.get("id", "custom"))
@@ -113,7 +115,7 @@ def read_accelerator(path: str | Path) -> Accelerator:
         raise InvalidAccelerator(f"gpu: cannot read {path.name!r}: {reason}") from None
     try:
         data = _parse(path.suffix.lower(), text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidAccelerator(f"gpu: {path.name!r} does not parse: {error}") from None
     if not isinstance(data, dict):
         raise InvalidAccelerator(f"gpu: {path.name!r} must hold one object")
@@ -132,16 +134,16 @@ def _number(key: str, value: object, bound: Bound) -> float:
     kind = "whole number" if bound.whole else "number"
     accepted = f"accepted: a {kind} from {bound.low:g} to {bound.high:g} [{bound.unit}]"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidAccelerator(f"gpu.{key}: got {str(value)[:60]!r}; {accepted}")
+        raise InvalidAccelerator(f"gpu.{key}: got {_shown(value)!r}; {accepted}")
     if not bound.low <= value <= bound.high or (bound.whole and value != int(value)):
-        raise InvalidAccelerator(f"gpu.{key}: got {value:g}; {accepted}")
+        raise InvalidAccelerator(f"gpu.{key}: got {_shown(value)}; {accepted}")
     return value
 
 
 def _peaks(value: object) -> dict[str, float]:
     accepted = f"accepted: FLOP/s by format, of {', '.join(FORMATS)}"
     if not isinstance(value, Mapping) or not value:
-        raise InvalidAccelerator(f"gpu.peaks_flops_per_s: got {str(value)[:60]!r}; {accepted}")
+        raise InvalidAccelerator(f"gpu.peaks_flops_per_s: got {_shown(value)!r}; {accepted}")
     for key in value:
         if key not in FORMATS:
             raise InvalidAccelerator(
@@ -155,7 +157,7 @@ def _link(value: object) -> Link:
         return value
     if not isinstance(value, Mapping) or not set(value) <= {"name", "bytes_per_s"}:
         raise InvalidAccelerator(
-            f"gpu.link: got {str(value)[:60]!r}; accepted: an object of name and bytes_per_s"
+            f"gpu.link: got {_shown(value)!r}; accepted: an object of name and bytes_per_s"
         )
     rate = value.get("bytes_per_s")
     number = None if rate is None else _number("link.bytes_per_s", rate, LINK)
@@ -164,11 +166,18 @@ def _link(value: object) -> Link:
 
 def _text(key: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > 500:
-        raise InvalidAccelerator(f"gpu.{key}: got {str(value)[:60]!r}; accepted: a non-empty text")
+        raise InvalidAccelerator(f"gpu.{key}: got {_shown(value)!r}; accepted: a non-empty text")
     return value
+
+
+def _shown(value: object) -> str:
+    try:
+        return str(value)[:60]
+    except ValueError:  # an integer of thousands of digits
+        return "a number too long to print"
 
 
 def _notes(value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, (list, tuple)):
-        raise InvalidAccelerator(f"gpu.notes: got {str(value)[:60]!r}; accepted: a list of texts")
+        raise InvalidAccelerator(f"gpu.notes: got {_shown(value)!r}; accepted: a list of texts")
     return tuple(_text("notes", item) for item in value)
