@@ -1,4 +1,4 @@
-"""Mixers with a state of fixed size: Mamba, gated delta rules, linear attention, convolutions, RWKV.
+"""Mixers with a fixed-size state: Mamba, gated delta rules, linear attention, convolution, RWKV.
 
 All share one decode kernel, the scan: a step reads and writes each sequence's state once and does a
 few FLOPs per state value, so it is memory-bound at any batch. The FLOPs a state value costs are
@@ -309,9 +309,7 @@ class LightningAttention(Part):
 
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """The linear-attention update."""
-        return (
-            scan(formats, "linear_scan", self.states(), 5.0 * self.heads * self.head_dim**2),
-        )
+        return (scan(formats, "linear_scan", self.states(), 5.0 * self.heads * self.head_dim**2),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,157 @@
+"""Nemotron-H (Mamba-2, attention and MLP or MoE layers) and Nemotron-NAS (a layer at a time)."""
+
+from __future__ import annotations
+
+from planner.models.attention import Attention
+from planner.models.decoder import Importer, assemble
+from planner.models.layers import grouped
+from planner.models.mlp import Dense, Experts
+from planner.models.parts import Block, Part
+from planner.models.reader import ConfigError, Reader
+from planner.models.recurrent import Mamba2
+from planner.models.spec import ModelSpec
+
+_KINDS = {
+    "M": "mamba", "*": "attention", "-": "mlp", "E": "moe",
+    "mamba": "mamba", "attention": "attention", "mlp": "mlp", "moe": "moe",
+    "linear_attention": "mamba", "full_attention": "attention",
+}  # fmt: skip
+_PATTERN = ("layers_block_type", "layer_types", "hybrid_override_pattern")
+_MTP_PATTERN = ("mtp_layers_block_type", "mtp_hybrid_override_pattern")
+
+
+def read_nemotron_h(reader: Reader) -> ModelSpec:
+    """Read a Nemotron-H: every layer is one norm and one of four kinds of mixer."""
+    hidden = reader.size("hidden_size")
+    kinds = _kinds(reader, *_PATTERN)
+    mtp = reader.size("num_nextn_predict_layers", default=0, zero=True)
+    mtp_kinds = (_kinds(reader, *_MTP_PATTERN) if reader.has(*_MTP_PATTERN)
+                 else ["attention", "moe"]) * mtp  # fmt: skip
+    parts = {kind: _part(reader, kind, hidden) for kind in set(kinds + mtp_kinds)}
+    return assemble(
+        reader,
+        [Block(*_sides(parts[kind]), other_params=hidden) for kind in kinds],
+        hidden=hidden,
+        vocab=reader.size("vocab_size"),
+        # A prediction layer joins embedding and hidden state (2h × h) between three norms.
+        mtp=grouped(Block(*_sides(parts[kind]), other_params=hidden) for kind in mtp_kinds),
+        mtp_other_params=mtp * (2 * hidden * hidden + 3 * hidden),
+        state_dtype=state_dtype(reader, "fp32"),
+    )
+
+
+def state_dtype(reader: Reader, default: str | None = None) -> str | None:
+    """Return the format recurrent state is asked for in, `mamba_ssm_dtype` and its like."""
+    name = reader.text("mamba_ssm_cache_dtype", "mamba_ssm_dtype").removeprefix("torch.")
+    known = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16", "": default}
+    if name not in known:
+        raise ConfigError(
+            f"{reader.path}mamba_ssm_dtype: {name!r}; accepted: float32, bfloat16, float16"
+        )
+    return known[name]
+
+
+def _kinds(reader: Reader, *names: str) -> list[str]:
+    pattern = reader.raw(*names)
+    if pattern is None:
+        raise ConfigError(f"{reader.path}{names[-1]}: missing; a text of M, *, - and E is needed")
+    if not isinstance(pattern, (str, list)) or not all(
+        isinstance(kind, str) and kind in _KINDS for kind in pattern
+    ):
+        raise ConfigError(
+            f"{reader.path}{names[-1]}: {str(pattern)[:40]!r}; accepted: M, *, - and E,"
+            " or a list of mamba, attention, mlp and moe"
+        )
+    if not 1 <= len(pattern) <= 4096:
+        raise ConfigError(f"{reader.path}{names[-1]}: {len(pattern)} layers; accepted: 1 to 4096")
+    return [_KINDS[kind] for kind in pattern]
+
+
+def _sides(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    mixers = tuple(part for part in parts if isinstance(part, (Mamba2, Attention)))
+    return mixers, tuple(part for part in parts if part not in mixers)
+
+
+def _part(reader: Reader, kind: str, hidden: int) -> tuple[Part, ...]:
+    if kind == "mamba":
+        return (_mamba(reader, hidden),)
+    if kind == "attention":
+        heads = reader.size("num_attention_heads")
+        return (
+            Attention(
+                hidden=hidden,
+                heads=heads,
+                kv_heads=reader.size("num_key_value_heads", default=heads),
+                head_dim=reader.size("head_dim", "attention_head_dim", default=128),
+                qkv_bias=reader.flag("attention_bias"),
+                out_bias=reader.flag("attention_bias"),
+            ),
+        )
+    bias = reader.flag("mlp_bias")
+    if kind == "mlp":
+        return (Dense(hidden, reader.size("intermediate_size"), gated=False, bias=bias),)
+    experts = reader.size("n_routed_experts")
+    routed = Experts(
+        hidden,
+        experts,
+        reader.size("num_experts_per_tok"),
+        reader.size("moe_intermediate_size"),
+        gated=False,
+        inner=reader.optional_size("moe_latent_size"),
+        other=experts,
+    )
+    shared = reader.size("moe_shared_expert_intermediate_size")
+    return (routed, Dense(hidden, shared, gated=False, bias=bias, role="shared_experts"))
+
+
+def _mamba(reader: Reader, hidden: int) -> Mamba2:
+    return Mamba2(
+        hidden=hidden,
+        heads=reader.size("mamba_num_heads"),
+        head_dim=reader.size("mamba_head_dim"),
+        state=reader.size("ssm_state_size"),
+        groups=reader.size("n_groups", "mamba_n_groups", default=8),
+        taps=reader.size("conv_kernel", "mamba_d_conv", default=4),
+        conv_bias=reader.flag("use_conv_bias", "mamba_conv_bias", default=True),
+        bias=reader.flag("use_bias"),
+    )
+
+
+def read_nemotron_nas(reader: Reader) -> ModelSpec:
+    """Read a DeciLM: `block_configs` sizes, thins out or drops each layer's attention and MLP."""
+    hidden = reader.size("hidden_size")
+    heads = reader.size("num_attention_heads")
+    head_dim = reader.size("head_dim", default=hidden // heads)
+    configs = reader.sequence("block_configs")
+    if not configs:
+        raise ConfigError(f"{reader.path}block_configs: missing; a list of layers is needed")
+    blocks = [
+        _nas_block(Reader(config, f"{reader.path}block_configs[{index}].", reader), hidden, heads,
+                   head_dim)
+        for index, config in enumerate(configs)
+    ]  # fmt: skip
+    return assemble(reader, blocks, hidden=hidden, vocab=reader.size("vocab_size"))
+
+
+def _nas_block(reader: Reader, hidden: int, heads: int, head_dim: int) -> Block:
+    attention, ffn = reader.nested("attention"), reader.nested("ffn")
+    if attention is None or ffn is None:
+        raise ConfigError(f"{reader.path}attention, ffn: missing")
+    mixers: tuple[Part, ...] = ()
+    mlps: tuple[Part, ...] = ()
+    if attention.flag("replace_with_linear"):
+        mixers = (Dense(hidden, hidden, gated=False),)
+    elif not attention.flag("no_op"):
+        mixers = (Attention(hidden, heads, heads // attention.size("n_heads_in_group"), head_dim),)
+    if ffn.flag("replace_with_linear"):
+        mlps = (Dense(hidden, hidden, gated=False),)
+    elif not ffn.flag("no_op"):
+        width = int(2 * ffn.number("ffn_mult", default=1.0) * hidden / 3)
+        mlps = (Dense(hidden, -(-width // 256) * 256),)
+    return Block(mixers, mlps, other_params=hidden * (bool(mixers) + bool(mlps)))
+
+
+MODEL_TYPES: dict[str, Importer] = {
+    "nemotron_h": read_nemotron_h,
+    "nemotron-nas": read_nemotron_nas,
+}
