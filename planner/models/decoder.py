@@ -9,7 +9,7 @@ from typing import Any
 from planner.models.attention import Attention
 from planner.models.latent import LatentAttention
 from planner.models.layers import grouped
-from planner.models.mlp import Dense, Experts
+from planner.models.mlp import Dense, Experts, Projection
 from planner.models.parts import Block, LayerGroup, Part
 from planner.models.quantization import read_quantization
 from planner.models.reader import ConfigError, Reader
@@ -71,7 +71,7 @@ class Traits:
     qkv_bias: bool | str = False
     out_bias: bool | str = False
     mlp_bias: bool | str = False
-    norms: int = 2
+    norms: int | Callable[[Reader], int] = 2
     """Vectors of the hidden size a layer holds (norm weights and their biases)."""
     final_norms: int = 1
     qk_norm: str | Callable[[Reader, Shape], int] = ""
@@ -79,25 +79,32 @@ class Traits:
     gated: bool = True
     tied: bool = False
     """Class default of tie_word_embeddings."""
-    head_bias: bool = False
+    head_bias: bool | str = False
     windows: Windows = full
+    width: Callable[[Reader, Shape], int] | None = None
+    """Width of the dense MLP where it is not a field of its own."""
+    dense_other: Callable[[Reader, Shape], int] | None = None
+    """Parameters of the dense MLP beside its matrices."""
     moe: Moe | None = None
     latent: bool = False
+    mtp: bool = False
+    """Checkpoints bring multi-token-prediction layers (num_nextn_predict_layers)."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Class defaults of fields that published files leave out."""
-    norm_kind: Callable[[Reader], int] | None = None
-    """Hidden-size vectors a layer holds where the file decides, instead of `norms`."""
 
 
 Importer = Callable[[Reader], ModelSpec]
 
 
-def read_shape(reader: Reader) -> Shape:
-    """Return the sizes under any of their names; raises ConfigError naming what is missing."""
+def read_shape(reader: Reader, kv_heads: int | None = None) -> Shape:
+    """Return the sizes under any of their names; raises ConfigError naming what is missing.
+
+    `kv_heads` overrides the file's own where a family derives it from other fields.
+    """
     hidden = reader.size(*HIDDEN)
     layers = reader.size(*LAYERS)
     heads = reader.size(*HEADS)
-    kv_heads = reader.size(*KV_HEADS, default=heads)
+    kv_heads = reader.size(*KV_HEADS, default=heads) if kv_heads is None else kv_heads
     if heads % kv_heads:
         raise ConfigError(
             f"{reader.path}num_key_value_heads: {kv_heads} does not divide {heads} attention heads"
@@ -159,14 +166,20 @@ def read_latent(reader: Reader, shape: Shape, traits: Traits, window: float) -> 
     )
 
 
-def read_dense(reader: Reader, shape: Shape, traits: Traits, width: int | None = None) -> Dense:
+def read_dense(reader: Reader, shape: Shape, traits: Traits) -> Dense:
     """Return the dense MLP of one layer."""
     return Dense(
         shape.hidden,
-        reader.size(*WIDTH) if width is None else width,
+        traits.width(reader, shape) if traits.width else reader.size(*WIDTH),
         traits.gated,
         switch(reader, traits.mlp_bias),
+        other=traits.dense_other(reader, shape) if traits.dense_other else 0,
     )
+
+
+def four_times(reader: Reader, shape: Shape) -> int:
+    """Return the MLP width, by default four times the hidden size."""
+    return reader.size(*WIDTH, default=4 * shape.hidden)
 
 
 def sparse_layers(reader: Reader, layers: int) -> list[bool]:
@@ -267,27 +280,49 @@ def decoder(traits: Traits = Traits()) -> Importer:
 
     def read(reader: Reader) -> ModelSpec:
         reader.defaults = traits.defaults
-        shape = read_shape(reader)
-        return assemble(
-            reader,
-            decoder_blocks(reader, shape, traits),
-            hidden=shape.hidden,
-            vocab=shape.vocab,
-            tied=traits.tied,
-            other_params=traits.final_norms * shape.hidden
-            + (shape.vocab if traits.head_bias else 0),
-        )
+        return read_decoder(reader, read_shape(reader), traits)
 
     return read
+
+
+def read_decoder(reader: Reader, shape: Shape, traits: Traits, blocks: list[Block] | None = None,
+                 **fields: Any) -> ModelSpec:  # fmt: skip
+    """Return the spec of a decoder of these sizes and traits, from its own `blocks` if given."""
+    blocks = decoder_blocks(reader, shape, traits) if blocks is None else blocks
+    head_bias = shape.vocab if switch(reader, traits.head_bias) else 0
+    return assemble(
+        reader,
+        blocks,
+        hidden=shape.hidden,
+        vocab=shape.vocab,
+        tied=traits.tied,
+        other_params=traits.final_norms * shape.hidden + head_bias + fields.pop("other_params", 0),
+        mtp=next_token_layers(reader, shape, blocks[-1]) if traits.mtp else (),
+        **fields,
+    )
+
+
+def next_token_layers(reader: Reader, shape: Shape, block: Block) -> tuple[LayerGroup, ...]:
+    """Return the multi-token-prediction layers: `block` behind a projection of two hidden states.
+
+    Two norms before the projection and one before the head, which is the model's own; copies of
+    the embedding and head that checkpoints may carry are not counted (DeepSeek-V3 report, 2.2).
+    """
+    count = reader.optional_size("num_nextn_predict_layers", "mtp_num_hidden_layers")
+    if not count:
+        return ()
+    joined = Projection("mtp_proj", 2 * shape.hidden, shape.hidden)
+    layer = Block((joined, *block.mixers), block.mlps, block.other_params + 3 * shape.hidden)
+    return (LayerGroup(count, layer),)
 
 
 def decoder_blocks(reader: Reader, shape: Shape, traits: Traits) -> list[Block]:
     """Return the layers of a decoder with these traits."""
     windows = traits.windows(reader, shape.layers)
     mixer = read_latent if traits.latent else read_attention
-    norms = shape.hidden * (traits.norms if traits.norm_kind is None else traits.norm_kind(reader))
+    norms = shape.hidden * (traits.norms(reader) if callable(traits.norms) else traits.norms)
     sparse = [False] * shape.layers
-    if traits.moe:
+    if traits.moe and reader.has(*EXPERTS):
         sparse = (traits.moe.sparse or sparse_layers)(reader, shape.layers)
     experts = read_experts(reader, shape, traits.moe) if traits.moe and any(sparse) else ()
     dense = (read_dense(reader, shape, traits),) if not all(sparse) else ()

@@ -31,6 +31,20 @@ class Dense(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class Projection(Part):
+    """One matrix on its own, not split by tensor parallelism."""
+
+    kernel: str
+    inputs: int
+    outputs: int
+    role: str = "other"
+
+    def linears(self) -> tuple[Linear, ...]:
+        """The matrix."""
+        return (Linear(self.kernel, self.inputs, self.outputs, self.role, ways=1),)
+
+
+@dataclass(frozen=True, slots=True)
 class Experts(Part):
     """A mixture of `experts` equal feed-forward networks of which each token visits `top_k`.
 

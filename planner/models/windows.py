@@ -20,10 +20,15 @@ def full(reader: Reader, layers: int) -> list[float]:
 
 
 def window_size(reader: Reader, default: float = math.inf) -> float:
-    """Return `sliding_window`: null or zero is none, missing is `default` [token]."""
+    """Return `sliding_window`: null or zero is none, missing is `default` [token].
+
+    One that no sequence of the model's context can fill is none either.
+    """
     if not reader.has("sliding_window"):
         return math.inf if reader.stated("sliding_window") else default
-    return reader.size("sliding_window", zero=True) or math.inf
+    window = reader.size("sliding_window", zero=True) or math.inf
+    longest = reader.optional_size("max_position_embeddings")
+    return math.inf if longest and window >= longest else window
 
 
 def uniform(default: float = math.inf) -> Windows:
@@ -58,7 +63,7 @@ def patterned(period: int | None, window: float, full_last: bool = False) -> Win
         size = window_size(reader, window)
         if kinds:
             return [size if kind in _SLIDING else math.inf for kind in kinds]
-        found = reader.raw("sliding_window_pattern", "_sliding_window_pattern")
+        found = reader.raw("sliding_window_pattern", "_sliding_window_pattern", "layer_switch")
         pattern = period if found is None else found
         if isinstance(pattern, str) and pattern and set(pattern) <= set("LG"):
             sliding = [pattern[i % len(pattern)] == "L" for i in range(layers)]
