@@ -9,7 +9,7 @@ cache and only weights, KV cache and state are compulsory memory traffic.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -121,3 +121,7 @@ class Kernel:
     cache_ways: float = math.inf
     weight_format: str = "bf16"
     """Format of the weights, or of the cache for a kernel that reads one."""
+
+    def unrouted(self) -> Kernel:
+        """Return the same kernel reading all its experts whatever the batch."""
+        return replace(self, experts=0, top_k=0)

@@ -23,6 +23,8 @@ class Formats:
     weights: Mapping[str, Format]
     kv: Format
     state: Format
+    checkpoint: bool = True
+    """Whether these are the checkpoint's own, so that its per-layer exceptions apply."""
 
     @classmethod
     def of(cls, default: str | Format, by_role: Mapping[str, str | Format] | None = None,
@@ -168,6 +170,7 @@ def linear_kernels(linears: tuple[Linear, ...], formats: Formats) -> tuple[Kerne
             + (before.flops_per_token if before else 0),
             weight_bytes=stored + (before.weight_bytes if before else 0),
             weight_ways=linear.ways,
+            flop_ways=linear.ways,
             weight_format=weights.id,
         )
         names.add(linear.kernel)

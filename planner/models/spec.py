@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.kernels import Kernel
@@ -154,21 +154,31 @@ class ModelSpec:
             chosen = get_format(weights, "weights")
             by_role = dict.fromkeys(LINEAR_ROLES, chosen)
         cache = kv or (self.quantization.kv if weights is None else None)
-        return Formats.of(self.dtype, by_role, kv=cache or _cache_type(self.dtype),
-                          state=self.state_dtype or _cache_type(self.dtype))  # fmt: skip
+        formats = Formats.of(self.dtype, by_role, kv=cache or _cache_type(self.dtype),
+                             state=self.state_dtype or _cache_type(self.dtype))  # fmt: skip
+        return replace(formats, checkpoint=weights is None)
 
-    def weights_bytes(self, formats: Formats | None = None, mtp: bool = False) -> float:
-        """Bytes of all weights as stored, scales included, one copy of each [byte]."""
+    def weights_bytes(self, formats: Formats | None = None, tp: int = 1, ranks: int = 1) -> float:
+        """Bytes of weights as stored, scales included, without multi-token prediction [byte].
+
+        With `tp` and `ranks`, those on one rank: linears, embedding and head split `tp` ways as far
+        as each can be, experts over all `ranks`; norms and other vectors replicate.
+        """
         formats = formats or self.formats()
         own = get_format(self.dtype).bytes
-        total = self.embedding_params * formats.weights["embedding"].bytes + self.other_params * own
+        total = self.embedding_params * formats.weights["embedding"].bytes / tp
         if not self.tied_embeddings:
-            total += self.lm_head_params * formats.weights["head"].bytes
-        total += sum(_group_bytes(group, formats, own) for group in self.groups)
-        if mtp:
-            total += self.mtp_other_params * own
-            total += sum(_group_bytes(group, formats, own) for group in self.mtp)
-        return total
+            total += self.lm_head_params * formats.weights["head"].bytes / tp
+        total += self.other_params * own
+        return total + sum(_group_bytes(g, formats, own, tp, ranks) for g in self.groups)
+
+    def mtp_bytes(self, formats: Formats | None = None, tp: int = 1, ranks: int = 1) -> float:
+        """Bytes of the multi-token-prediction layers, counted like `weights_bytes` [byte]."""
+        formats = formats or self.formats()
+        own = get_format(self.dtype).bytes
+        return self.mtp_other_params * own + sum(
+            _group_bytes(group, formats, own, tp, ranks) for group in self.mtp
+        )
 
     def head_kernel(self, formats: Formats) -> Kernel:
         """The product with the LM head, once a step; a tied head reads the embedding table."""
@@ -208,24 +218,24 @@ def _stored_params(groups: tuple[LayerGroup, ...]) -> int:
 
 def group_formats(group: LayerGroup, formats: Formats) -> Formats:
     """Return `formats` with the group's own exceptions applied."""
-    if not group.formats:
+    if not (group.formats and formats.checkpoint):
         return formats
     changed = {role: get_format(name) for role, name in group.formats.items()}
-    return Formats({**formats.weights, **changed}, formats.kv, formats.state)
+    return replace(formats, weights={**formats.weights, **changed})
 
 
-def _group_bytes(group: LayerGroup, formats: Formats, own: float) -> float:
+def _group_bytes(group: LayerGroup, formats: Formats, own: float, tp: int, ranks: int) -> float:
     formats = group_formats(group, formats)
     total = group.block.other_params * own
     for part in group.block.parts:
         experts, _, params = part.routed()
-        total += part.other_params() * own + experts * params * formats.weights["experts"].bytes
-        total += sum(
-            linear.inputs * linear.outputs * formats.weights[linear.role].bytes
-            + (linear.outputs * own if linear.bias else 0)
-            for linear in part.linears()
-            if linear.stored
-        )
+        total += part.other_params() * own
+        total += experts * params * formats.weights["experts"].bytes / ranks
+        for linear in part.linears():
+            if linear.stored:
+                matrix = linear.inputs * linear.outputs * formats.weights[linear.role].bytes
+                bias = linear.outputs * own if linear.bias else 0.0
+                total += (matrix + bias) / min(tp, linear.ways)
     return group.copies * total
 
 

@@ -1,0 +1,123 @@
+"""Plan: the answer, as the library, the command line and REST all give it. SI units throughout."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from planner.scenario import Scenario
+
+Bound = Literal["memory", "compute", "launch", "communication"]
+
+
+class Answer(BaseModel):
+    """Base of everything answered: closed and immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Interval(Answer):
+    """A quantity with its 80% interval."""
+
+    p10: float
+    p50: float
+    p90: float
+
+
+class Limits(Answer):
+    """Limits of decode at the scenario's (largest) context."""
+
+    ridge_point: float
+    saturation_intensity: float | None
+    crossover_batch: int | None
+    crossover_reason: str
+    weights_equal_kv_batch: int | None
+    knee_batch: int
+
+
+class MemoryAnswer(Answer):
+    """What fits on the accelerators asked about."""
+
+    fits: bool
+    weights_bytes_per_gpu: float
+    kv_bytes_per_token: float
+    state_bytes_per_sequence: float
+    kv_pool_bytes_per_gpu: float
+    kv_pool_tokens: int | None
+    max_batch: int
+    max_context: int
+    crossover_fits: bool | None
+
+
+class Point(Answer):
+    """One batch at one context."""
+
+    batch: int
+    context: int
+    flops: float
+    bytes: float
+    arithmetic_intensity: float
+    bound: Bound
+    roofline_tpot_s: float
+    tpot_s: Interval
+    tokens_per_s: float
+    tokens_per_s_per_gpu: float
+    tokens_per_s_per_user: float
+    mbu: float
+    mfu: float
+
+
+class Serving(Answer):
+    """The steady state of an engine under closed-loop load."""
+
+    concurrency: int
+    isl: int
+    osl: int
+    running_batch: float
+    queued: float
+    ttft_s: Interval
+    tpot_s: Interval
+    output_tokens_per_s: float
+    requests_per_s: float
+
+
+class KernelAnswer(Answer):
+    """One kernel of the step at the last point, on the busiest rank."""
+
+    name: str
+    count: int
+    flops: float
+    bytes: float
+    arithmetic_intensity: float | None
+    time_s: float
+    bound: Bound
+    share: float
+
+
+class NoteAnswer(Answer):
+    """Something the reader must know: an assumption, a fallback, an extrapolation."""
+
+    code: str
+    text: str
+
+
+class Editions(Answer):
+    """Which data the answer was computed with."""
+
+    models: str
+    hardware: str
+    calibration: str
+
+
+class Plan(Answer):
+    """The answer to a scenario."""
+
+    scenario: Scenario
+    limits: Limits
+    memory: MemoryAnswer
+    points: list[Point]
+    serving: Serving | None
+    kernels: list[KernelAnswer]
+    notes: list[NoteAnswer]
+    editions: Editions

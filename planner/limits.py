@@ -1,0 +1,166 @@
+"""Where decode goes as the batch grows: saturation, crossover, weights-equal-KV and knee."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.decode import Step
+from planner.timing import Machine
+
+LARGEST_BATCH = 2**31
+"""Batches beyond this are not looked for [-]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of decode at one context."""
+
+    ridge_point: float
+    """Peak/bandwidth of the format most of the step's FLOPs run in [FLOP/byte]."""
+    ridge_format: str
+    saturation_intensity: float | None
+    """Intensity as the batch grows without bound; None where nothing grows with it [FLOP/byte]."""
+    crossover_batch: int | None
+    """Smallest batch at which the arithmetic takes as long as the traffic [-]."""
+    crossover_reason: str
+    weights_equal_kv_batch: int | None
+    """Smallest batch whose cache and state traffic equals the weights' [-]."""
+    knee_batch: int
+    """Last batch at which one more sequence adds half of what the first one added [-]."""
+
+
+def saturation_intensity(step: Step, context: float) -> float:
+    """Return the limit of FLOPs/bytes as the batch goes to infinity [FLOP/byte], in closed form.
+
+    Per sequence, ΣFLOPs over Σ(cache and state bytes), the cache as often as it is replicated:
+    (2P + 4·L·h·layers)/(L·KV bytes per token) for a dense model. Infinite without cache and state.
+    """
+    law = step.laws(0)
+    attended = np.minimum(context, law.window)
+    flops = law.flops_per_token + law.flops_per_cached * attended
+    copies = step.sharding.tp / np.minimum(step.sharding.tp, law.cache_ways)
+    moved = (law.bytes_per_sequence + law.bytes_per_cached * attended) * copies
+    total = moved.sum()
+    return float(flops.sum() / total) if total > 0 else math.inf
+
+
+def limits(step: Step, machine: Machine, context: float) -> Limits:
+    """Return the limits of a step on a machine at `context` cached tokens."""
+    main = int(_by_format(step, machine, context).argmax())
+    ridge_format = machine.formats[main]
+    ridge = machine.accelerator.ridge_point(ridge_format)
+    saturation = saturation_intensity(step, context)
+    crossover, reason = crossover_batch(step, machine, context, ridge, saturation)
+    return Limits(
+        ridge_point=ridge,
+        ridge_format=ridge_format,
+        saturation_intensity=saturation if math.isfinite(saturation) else None,
+        crossover_batch=crossover,
+        crossover_reason=reason,
+        weights_equal_kv_batch=weights_equal_kv_batch(step, context),
+        knee_batch=knee_batch(step, machine, context),
+    )
+
+
+def _by_format(step: Step, machine: Machine, context: float) -> NDArray[np.float64]:
+    """FLOPs a sequence does in the format of each kernel, summed over kernels of that format."""
+    law = step.laws(0)
+    flops = law.flops_per_token + law.flops_per_cached * np.minimum(context, law.window)
+    formats = np.array(machine.formats)
+    return np.array([flops[formats == name].sum() for name in machine.formats])
+
+
+def crossover_batch(step: Step, machine: Machine, context: float, ridge: float,
+                    saturation: float) -> tuple[int | None, str]:  # fmt: skip
+    """Return the smallest batch whose total compute time reaches its total memory time, and why.
+
+    None where compute never catches up. Compute time is proportional to the batch; memory time is
+    the weights' (concave in the batch where experts are routed) plus a share proportional to it.
+    """
+
+    def excess(batch: float) -> float:
+        roof = machine.roof(0, pure=True)
+        work = step.work(batch, context).rank
+        return float(np.sum(roof.compute_time(work)) - np.sum(roof.memory_time(work)))
+
+    found = _first_batch(excess)
+    if found is None:
+        return None, (
+            f"memory-bound at every batch: intensity saturates at {saturation:.3g} FLOP/byte, "
+            f"the ridge is {ridge:.3g}"
+        )
+    if found == 1:
+        return 1, "compute-bound from the first sequence on"
+    return found, f"compute-bound from batch {found} on"
+
+
+def weights_equal_kv_batch(step: Step, context: float) -> int | None:
+    """Return the smallest batch that moves as many bytes of cache and state as of weights."""
+
+    def excess(batch: float) -> float:
+        work = step.work(batch, context)
+        return float(work.cache_bytes.sum() - work.weight_bytes.sum())
+
+    return _first_batch(excess)
+
+
+def _first_batch(excess: Callable[[float], float]) -> int | None:
+    """Return the smallest whole batch at which `excess` is not negative, or None.
+
+    `excess` is convex in the batch and negative at zero, so it has one sign change at most.
+    """
+    if excess(1.0) >= 0:
+        return 1
+    if excess(float(LARGEST_BATCH)) < 0:
+        return None
+    low, high = 1.0, 2.0
+    while excess(high) < 0:
+        low, high = high, high * 8
+    root = _root(excess, low, high)
+    nearest = round(root)
+    return nearest if math.isclose(root, nearest, rel_tol=1e-9) else math.ceil(root)
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+    """Find the root between `low` and `high`: by the chord where it is exact, else with SciPy."""
+    chord = low - excess(low) * (high - low) / (excess(high) - excess(low))
+    if abs(excess(chord)) <= 1e-12 * abs(excess(low) - excess(high)):
+        return chord
+    from scipy.optimize import brentq
+
+    return float(brentq(excess, low, high, xtol=1e-6, rtol=1e-12))
+
+
+def knee_batch(step: Step, machine: Machine, context: float) -> int:
+    """Return the last batch at which one more sequence still adds half of the first one's rate.
+
+    The first one's rate is that of a step that reads all weights, so that experts not yet hit do
+    not count as an advantage of batch 1. Uses the machine's own (calibrated) times.
+    """
+    whole = 1.0 / _whole_step(step, machine, context)
+
+    def gain(batch: NDArray[np.float64]) -> NDArray[np.float64]:
+        pair = np.stack([batch, batch + 1])
+        rate = pair / machine.time(step.work(pair, context)).total_s
+        return np.asarray(rate[1] - rate[0])
+
+    grid = np.unique(np.round(2.0 ** np.arange(0, 20.01, 0.125)))
+    worth = gain(grid) >= whole / 2
+    if not worth.any():
+        return 1
+    last = int(np.flatnonzero(worth)[-1])
+    if last + 1 == len(grid):
+        return int(grid[-1])
+    between = np.arange(grid[last], grid[last + 1])
+    return int(between[np.flatnonzero(gain(between) >= whole / 2)[-1]])
+
+
+def _whole_step(step: Step, machine: Machine, context: float) -> float:
+    """Time of a step of one sequence that reads every expert [s]."""
+    unrouted = Step(tuple(k.unrouted() for k in step.kernels), step.sharding)
+    return float(machine.time(unrouted.work(1.0, context)).total_s)

@@ -1,0 +1,129 @@
+"""How a replica is split over GPUs, and what the split costs in collectives.
+
+A replica spans tp·attention_dp·pp GPUs. Attention and dense weights are split tp ways and held once
+per attention-DP rank, which serves its own sequences; routed experts are spread over all
+tp·attention_dp ranks, by expert (ep ways) and by width (the rest). A pipeline runs pp microbatches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.models.spec import ModelSpec
+from planner.roofline import Numeric
+
+
+class InvalidSharding(ValueError):
+    """A split the model cannot take; the message names the field and what is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """Ways a replica is split, each 1 or more [-]."""
+
+    tp: int = 1
+    pp: int = 1
+    ep: int = 1
+    attention_dp: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """GPUs of one pipeline stage: those experts spread over [-]."""
+        return self.tp * self.attention_dp
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica [-]."""
+        return self.ranks * self.pp
+
+    def share(self, ways: Numeric) -> Numeric:
+        """Share of something splittable `ways` ways that one tensor-parallel rank holds [-]."""
+        return 1.0 / np.minimum(self.tp, ways)
+
+    def check(self, spec: ModelSpec) -> None:
+        """Raise InvalidSharding where the model cannot be split so."""
+        for group in spec.groups:
+            for part in group.block.mixers:
+                heads = getattr(part, "heads", None)
+                if heads is not None and heads % self.tp and getattr(part, "splits", True):
+                    accepted = [n for n in range(1, min(heads, 64) + 1) if heads % n == 0]
+                    raise InvalidSharding(
+                        f"tp: {self.tp} does not divide the {heads} attention heads of {spec.id}; "
+                        f"accepted: {', '.join(map(str, accepted))}"
+                    )
+        if self.ranks % self.ep:
+            accepted = [n for n in range(1, self.ranks + 1) if self.ranks % n == 0]
+            raise InvalidSharding(
+                f"ep: {self.ep} does not divide tp·attention_dp = {self.ranks}; "
+                f"accepted: {', '.join(map(str, accepted))}"
+            )
+        if self.pp > spec.layers:
+            raise InvalidSharding(f"pp: {self.pp} exceeds the model's {spec.layers} layers")
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A collective of a step, `count` times over all layers."""
+
+    op: str
+    """all_reduce, all_gather, reduce_scatter, all_to_all or send."""
+    count: int
+    ranks: int
+    bytes_per_token: float
+    """Size of the message per token of the microbatch, before the algorithm's factor [byte]."""
+    tokens_of: str = "rank"
+    """Whose tokens the message holds: one attention-DP rank's or the whole stage's."""
+
+    @property
+    def wire_factor(self) -> float:
+        """Bytes a GPU sends per byte of message in a bandwidth-optimal algorithm [-].
+
+        2(n−1)/n for all-reduce, (n−1)/n for the others (Thakur, Rabenseifner, Gropp, 2005).
+        """
+        if self.op == "send":
+            return 1.0
+        factor = (self.ranks - 1) / self.ranks
+        return 2 * factor if self.op == "all_reduce" else factor
+
+
+ACTIVATION_BYTES = 2.0
+"""Bytes of a value in flight between layers: engines keep them at 16 bits [byte]."""
+
+
+def collectives(spec: ModelSpec, sharding: Sharding) -> tuple[Collective, ...]:
+    """Return the collectives of one decode step.
+
+    Tensor parallelism all-reduces the hidden state after each mixer and each MLP. Under attention
+    DP, experts gather the tokens of all ranks and scatter the results, or, expert-parallel,
+    exchange each token with the ranks of its top-k experts.
+    """
+    found: list[Collective] = []
+    hidden = spec.hidden * ACTIVATION_BYTES
+    tp, dp = sharding.tp, sharding.attention_dp
+    mixers = sum(group.count * len(group.block.mixers) for group in spec.groups)
+    routed = [
+        (group.count, part.routed()[1])
+        for group in spec.groups
+        for part in group.block.mlps
+        if part.routed()[0]
+    ]
+    expert_layers = sum(count for count, _ in routed)
+    mlps = sum(group.count * bool(group.block.mlps) for group in spec.groups)
+    if tp > 1:
+        reduced = mixers + mlps - (expert_layers if dp > 1 else 0)
+        found.append(Collective("all_reduce", reduced, tp, hidden))
+        found.append(Collective("all_gather", 1, tp, spec.vocab * ACTIVATION_BYTES))
+    if dp > 1 and expert_layers:
+        n = sharding.ranks
+        if sharding.ep > 1:
+            top_k = sum(count * k for count, k in routed) / expert_layers
+            sent = min(top_k, n) * hidden
+            found.append(Collective("all_to_all", 2 * expert_layers, n, sent))
+        else:
+            found.append(Collective("all_gather", expert_layers, n, hidden, "stage"))
+            found.append(Collective("reduce_scatter", expert_layers, n, hidden, "stage"))
+    if sharding.pp > 1:
+        found.append(Collective("send", sharding.pp - 1, 2, hidden))
+    return tuple(found)

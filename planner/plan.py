@@ -1,0 +1,214 @@
+"""`plan`: one scenario in, one plan out. Everything that presents an answer calls this."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner import answer
+from planner.decode import StepWork
+from planner.editions import current_editions
+from planner.limits import Limits, limits
+from planner.memory import Memory
+from planner.models.spec import Note
+from planner.resolve import Deployment, resolve
+from planner.scenario import Scenario
+from planner.timing import StepTime
+
+Array = NDArray[np.float64]
+
+DEFAULT_CONTEXT = 8192
+
+
+def plan(scenario: Scenario) -> answer.Plan:
+    """Answer a scenario.
+
+    Raises ValueError, with one line that names the field, where it is unknown or impossible; a
+    batch that does not fit, or a context beyond the model's, is answered with a note.
+    """
+    return plan_deployment(scenario, resolve(scenario))
+
+
+def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
+    """Answer a scenario about a deployment that is already resolved."""
+    notes = list(deployment.notes)
+    contexts = _contexts(scenario, deployment, notes)
+    context = max(contexts)
+    fit = deployment.memory.max_batch(context)
+    batches = scenario.batch or _powers(fit)
+    found = limits(deployment.step, deployment.machine, context)
+    notes += _fit_notes(deployment, scenario, batches, context, fit)
+
+    batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
+    work = deployment.step.work(batch, ctx)
+    time = deployment.machine.time(work)
+    return answer.Plan(
+        scenario=_filled(scenario, deployment, batches, contexts),
+        limits=_limits(found),
+        memory=_memory(deployment, found, fit, min(batches)),
+        points=_points(deployment, scenario.replicas, batch, ctx, work, time),
+        serving=None,
+        kernels=_kernels(deployment, work, time),
+        notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
+        editions=current_editions(),
+    )
+
+
+def _contexts(scenario: Scenario, deployment: Deployment, notes: list[Note]) -> list[int]:
+    most = deployment.spec.max_context
+    if scenario.context:
+        contexts = list(scenario.context)
+    elif scenario.isl and scenario.osl:
+        contexts = [scenario.isl + scenario.osl // 2]
+    else:
+        contexts = [min(DEFAULT_CONTEXT, most or DEFAULT_CONTEXT)]
+        notes.append(Note("assumed_context", f"no context given: {contexts[0]} tokens assumed"))
+    if most and max(contexts) > most:
+        text = f"context {max(contexts)} exceeds the model's maximum of {most} tokens"
+        notes.append(Note("context_beyond_model", text))
+    return contexts
+
+
+def _powers(most: int) -> list[int]:
+    """Powers of two up to `most`, and `most` itself; 1 where nothing fits."""
+    most = max(most, 1)
+    return sorted({2**n for n in range(most.bit_length())} | {most})
+
+
+def _fit_notes(
+    deployment: Deployment, scenario: Scenario, batches: list[int], context: int, fit: int
+) -> list[Note]:
+    if deployment.memory.kv_pool_bytes_per_gpu < 0:
+        need = deployment.memory.weights_bytes_per_gpu / 1e9
+        usable = (deployment.memory.kv_pool_bytes_per_gpu / 1e9) + need
+        return [
+            Note(
+                "weights_do_not_fit",
+                f"weights take {need:.1f} GB per GPU of {usable:.1f} GB usable",
+            )
+        ]
+    if scenario.batch and max(batches) > fit:
+        return [
+            Note(
+                "infeasible_batch",
+                f"batch {max(batches)} does not fit: memory holds {fit} sequences of {context} "
+                f"tokens",
+            )
+        ]
+    if not scenario.batch and fit < 1:
+        return [Note("infeasible_batch", f"not one sequence of {context} tokens fits")]
+    return []
+
+
+def _filled(
+    scenario: Scenario, deployment: Deployment, batches: list[int], contexts: list[int]
+) -> Scenario:
+    return scenario.model_copy(
+        update={
+            "weights": deployment.weights,
+            "kv": deployment.formats.kv.id,
+            "batch": batches,
+            "context": contexts,
+        }
+    )
+
+
+def _limits(found: Limits) -> answer.Limits:
+    return answer.Limits(
+        ridge_point=found.ridge_point,
+        saturation_intensity=found.saturation_intensity,
+        crossover_batch=found.crossover_batch,
+        crossover_reason=found.crossover_reason,
+        weights_equal_kv_batch=found.weights_equal_kv_batch,
+        knee_batch=found.knee_batch,
+    )
+
+
+def _memory(
+    deployment: Deployment, found: Limits, fit: int, least: int
+) -> answer.MemoryAnswer:
+    memory: Memory = deployment.memory
+    crossover = found.crossover_batch
+    return answer.MemoryAnswer(
+        fits=fit >= least,
+        weights_bytes_per_gpu=memory.weights_bytes_per_gpu,
+        kv_bytes_per_token=memory.kv_bytes_per_token,
+        state_bytes_per_sequence=memory.state_bytes_per_sequence,
+        kv_pool_bytes_per_gpu=max(0.0, memory.kv_pool_bytes_per_gpu),
+        kv_pool_tokens=memory.kv_pool_tokens,
+        max_batch=fit,
+        max_context=memory.max_context(least, deployment.spec.max_context or 2**24),
+        crossover_fits=None if crossover is None else crossover <= fit,
+    )
+
+
+def _points(
+    deployment: Deployment, replicas: int, batch: Array, context: Array, work: StepWork,
+    time: StepTime,
+) -> list[answer.Point]:  # fmt: skip
+    gpus = deployment.sharding.gpus
+    accelerator = deployment.accelerator
+    flops, moved = work.flops.sum(axis=0), work.bytes.sum(axis=0)
+    roofline_s = deployment.machine.time(work, pure=True).total_s
+    rate = batch / time.total_s
+    peak = float(deployment.machine.peak.max())
+    columns = zip(
+        batch.tolist(), context.tolist(), flops.tolist(), moved.tolist(),
+        (flops / moved).tolist(), time.bound.tolist(), roofline_s.tolist(),
+        time.total_s.tolist(), (rate * replicas).tolist(), (rate / gpus).tolist(),
+        (1 / time.total_s).tolist(),
+        (moved / time.total_s / (accelerator.bandwidth_bytes_per_s * gpus)).tolist(),
+        (flops / time.total_s / (peak * gpus)).tolist(),
+        strict=True,
+    )  # fmt: skip
+    return [
+        answer.Point(
+            batch=b, context=c, flops=f, bytes=m, arithmetic_intensity=i,
+            bound=cast("answer.Bound", bound), roofline_tpot_s=roof,
+            tpot_s=answer.Interval(p10=t, p50=t, p90=t),
+            tokens_per_s=r, tokens_per_s_per_gpu=per_gpu, tokens_per_s_per_user=user,
+            mbu=mbu, mfu=mfu,
+        )
+        for b, c, f, m, i, bound, roof, t, r, per_gpu, user, mbu, mfu in columns
+    ]  # fmt: skip
+
+
+def _kernels(deployment: Deployment, work: StepWork, time: StepTime) -> list[answer.KernelAnswer]:
+    """Kernels of the last point, those of one name together."""
+    total = float(time.total_s[-1])
+    merged: dict[str, list[float]] = {}
+    for i, kernel in enumerate(deployment.step.kernels):
+        row = [
+            kernel.launches, work.rank.flops[i, -1], work.rank.bytes[i, -1],
+            time.kernel_s[i, -1], time.compute_s[i, -1], time.memory_s[i, -1],
+            time.launch_s[i, -1],
+        ]  # fmt: skip
+        before = merged.get(kernel.name)
+        merged[kernel.name] = [a + float(b) for a, b in zip(before or [0.0] * 7, row, strict=True)]
+    found = [
+        answer.KernelAnswer(
+            name=name, count=round(count), flops=flops, bytes=moved,
+            arithmetic_intensity=flops / moved if moved else None,
+            time_s=t, bound=_bound(t, compute, memory, launch), share=t / total,
+        )
+        for name, (count, flops, moved, t, compute, memory, launch) in merged.items()
+    ]  # fmt: skip
+    sent = float(time.collective_s[-1])
+    if sent:
+        count = sum(c.count for c in deployment.machine.collectives)
+        found.append(
+            answer.KernelAnswer(
+                name="collectives", count=count, flops=0.0, bytes=0.0, arithmetic_intensity=None,
+                time_s=sent, bound="communication", share=sent / total,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _bound(total: float, compute: float, memory: float, launch: float) -> answer.Bound:
+    if launch > total - launch:
+        return "launch"
+    return "compute" if compute > memory and not math.isclose(compute, memory) else "memory"

@@ -1,0 +1,72 @@
+"""Scenario: the question, flat and with every default stated."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
+
+MOST_POINTS = 100_000
+"""Points (batches × contexts) one scenario may ask for."""
+
+
+def _as_list(value: Any) -> Any:
+    return value if value is None or isinstance(value, list) else [value]
+
+
+Count = Annotated[int, Field(ge=1, le=2**20)]
+Tokens = Annotated[int, Field(ge=1, le=2**30)]
+Positive = Annotated[FiniteFloat, Field(gt=0, le=1e9)]
+Short = Annotated[str, Field(min_length=1, max_length=200)]
+Batches = Annotated[list[Count], Field(min_length=1, max_length=4096), BeforeValidator(_as_list)]
+Contexts = Annotated[list[Tokens], Field(min_length=1, max_length=4096), BeforeValidator(_as_list)]
+
+
+class Scenario(BaseModel):
+    """A question: a model on an accelerator, deployed so, under this load.
+
+    `model` and `gpu` are catalogue ids or inline objects (a config.json, an accelerator). The
+    decode question is `batch` and `context`, the serving question `concurrency`, `isl` and `osl`;
+    either or both may be asked.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    model: Short | dict[str, Any] = Field(description="catalogue id, or a config.json object")
+    gpu: Short | dict[str, Any] = Field(description="catalogue id, or an accelerator object")
+    tp: Count = Field(1, description="tensor-parallel ranks")
+    pp: Count = Field(1, description="pipeline stages")
+    ep: Count = Field(1, description="expert-parallel ranks, out of tp·attention_dp")
+    attention_dp: Count = Field(1, description="attention data-parallel ranks")
+    replicas: Count = Field(1, description="equal replicas, each under the load asked about")
+    weights: Short | None = Field(None, description="weight format; null is the checkpoint's own")
+    kv: Short | None = Field(None, description="KV cache format; null is the engine's default")
+    engine: Short | None = Field(None, description="engine; null is engine-neutral physics")
+    engine_version: Short | None = None
+    batch: Batches | None = Field(None, description="sequences decoding at once in one replica")
+    context: Contexts | None = Field(None, description="tokens in each sequence's cache")
+    concurrency: Count | None = Field(None, description="closed-loop clients of one replica")
+    isl: Tokens | None = Field(None, description="input tokens of a request")
+    osl: Tokens | None = Field(None, description="output tokens of a request")
+    prefix_hit: Annotated[FiniteFloat, Field(ge=0, le=1)] = Field(
+        0.0, description="share of input tokens found in the prefix cache"
+    )
+    tpot_ms: Positive | None = Field(None, description="limit on TPOT [ms]")
+    ttft_ms: Positive | None = Field(None, description="limit on TTFT [ms]")
+    percentile: Annotated[FiniteFloat, Field(ge=1, le=99)] = Field(
+        50, description="percentile the limits apply to"
+    )
+    name: Short | None = None
+    tags: list[Short] = Field(default_factory=list, max_length=64)
+    notes: Annotated[str, Field(max_length=10_000)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        serving = (self.concurrency, self.isl, self.osl)
+        if any(v is not None for v in serving) and None in serving:
+            missing = [n for n in ("concurrency", "isl", "osl") if getattr(self, n) is None]
+            raise ValueError(f"{', '.join(missing)}: needed for the serving question")
+        points = len(self.batch or [1]) * len(self.context or [1])
+        if points > MOST_POINTS:
+            raise ValueError(f"batch: {points} points asked; accepted: {MOST_POINTS} at most")
+        return self
