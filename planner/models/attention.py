@@ -24,10 +24,14 @@ class Attention(Part):
     head_dim: int
     v_head_dim: int | None = None
     window: float = math.inf
+    attended: float = math.inf
+    """Most cached tokens a query attends to where an indexer picks them; all are kept [token]."""
     qkv_bias: bool = False
     out_bias: bool = False
     output_gate: bool = False
     """q_proj also produces a gate of the output's width (Qwen3-Next)."""
+    head_gate: bool = False
+    """A projection makes one gate a head (Step-3.5)."""
     own_kv: bool = True
     """False where keys and values are another layer's: no k and v projection, no cache."""
     own_v: bool = True
@@ -53,6 +57,8 @@ class Attention(Part):
                        self.qkv_bias, self.kv_heads)
                 for width in widths
             ]  # fmt: skip
+        if self.head_gate:
+            qkv.append(Linear("qkv_proj", self.hidden, self.heads, "attention", ways=self.heads))
         out = Linear("o_proj", self.heads * self.value_dim, self.hidden, "attention",
                      self.out_bias, self.heads)  # fmt: skip
         return (*qkv, out)
@@ -71,14 +77,15 @@ class Attention(Part):
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """One pass over the attended cache."""
         widths = self.head_dim + self.value_dim
+        name = "attention" if math.isinf(self.window) else "attention_window"
         return (
             Kernel(
-                name="attention" if math.isinf(self.window) else "attention_window",
+                name=name if math.isinf(self.attended) else "attention_sparse",
                 kind="attention",
                 compute="bf16",
                 flops_per_cached=2.0 * self.heads * widths,
                 bytes_per_cached=self.kv_heads * widths * formats.kv.bytes,
-                window=self.window,
+                window=min(self.window, self.attended),
                 flop_ways=self.heads,
                 cache_ways=self.kv_heads,
                 weight_format=formats.kv.id,
@@ -102,19 +109,22 @@ class Indexer(Part):
     norm_params: int = 0
     cache_stride: int = 1
     """Tokens per cached key [token]."""
+    head_weights: bool = True
+    """Whether a projection weighs the heads; MiniMax-M3's take the largest instead."""
 
     def linears(self) -> tuple[Linear, ...]:
         """Query, key and head-weight projections, replicated on every rank."""
+        weights = Linear("indexer_proj", self.hidden, self.heads, "indexer", ways=1)
         return (
             Linear(
                 "indexer_proj", self.query_inputs, self.heads * self.head_dim, "indexer", ways=1
             ),
             Linear("indexer_proj", self.hidden, self.head_dim, "indexer", ways=1),
-            Linear("indexer_proj", self.hidden, self.heads, "indexer", ways=1),
+            *((weights,) if self.head_weights else ()),
         )
 
     def other_params(self) -> int:
-        """The key norm."""
+        """Norms of key and query."""
         return self.norm_params
 
     def caches(self) -> tuple[Cache, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from planner.models.attention import Attention
 from planner.models.decoder import Importer, assemble
 from planner.models.layers import grouped
-from planner.models.mlp import Dense, Experts
-from planner.models.parts import Block, Part
+from planner.models.mlp import Dense, Experts, Projection
+from planner.models.parts import Block, LayerGroup, Part
 from planner.models.reader import ConfigError, Reader
 from planner.models.recurrent import Mamba2
 from planner.models.spec import ModelSpec
@@ -24,20 +24,33 @@ def read_nemotron_h(reader: Reader) -> ModelSpec:
     """Read a Nemotron-H: every layer is one norm and one of four kinds of mixer."""
     hidden = reader.size("hidden_size")
     kinds = _kinds(reader, *_PATTERN)
-    mtp = reader.size("num_nextn_predict_layers", default=0, zero=True)
-    mtp_kinds = (_kinds(reader, *_MTP_PATTERN) if reader.has(*_MTP_PATTERN)
-                 else ["attention", "moe"]) * mtp  # fmt: skip
+    mtp_kinds = _next_token_kinds(reader)
     parts = {kind: _part(reader, kind, hidden) for kind in set(kinds + mtp_kinds)}
     return assemble(
         reader,
         [Block(*_sides(parts[kind]), other_params=hidden) for kind in kinds],
         hidden=hidden,
         vocab=reader.size("vocab_size"),
-        # A prediction layer joins embedding and hidden state (2h × h) between three norms.
-        mtp=grouped(Block(*_sides(parts[kind]), other_params=hidden) for kind in mtp_kinds),
-        mtp_other_params=mtp * (2 * hidden * hidden + 3 * hidden),
+        mtp=_next_token_layers(reader, [parts[kind] for kind in mtp_kinds], hidden),
         state_dtype=state_dtype(reader, "fp32"),
     )
+
+
+def _next_token_kinds(reader: Reader) -> list[str]:
+    if not reader.optional_size("num_nextn_predict_layers"):
+        return []
+    return _kinds(reader, *_MTP_PATTERN) if reader.has(*_MTP_PATTERN) else ["attention", "moe"]
+
+
+def _next_token_layers(
+    reader: Reader, layers: list[tuple[Part, ...]], hidden: int
+) -> tuple[LayerGroup, ...]:
+    """Return the prediction layers; the first of each joins two hidden states in three norms."""
+    blocks = [Block(*_sides(parts), other_params=hidden) for parts in layers]
+    if blocks:
+        mixers = (Projection("mtp_proj", 2 * hidden, hidden), *blocks[0].mixers)
+        blocks[0] = Block(mixers, blocks[0].mlps, 4 * hidden)
+    return grouped(blocks * (reader.optional_size("num_nextn_predict_layers") or 0))
 
 
 def state_dtype(reader: Reader, default: str | None = None) -> str | None:

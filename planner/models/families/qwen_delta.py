@@ -9,15 +9,15 @@ from planner.models.decoder import (
     Moe,
     Shape,
     Traits,
-    assemble,
+    next_token_layers,
     read_attention,
+    read_decoder,
     read_dense,
     read_experts,
     read_shape,
     sparse_layers,
 )
 from planner.models.families.nemotron import state_dtype
-from planner.models.layers import grouped
 from planner.models.parts import Block, Part
 from planner.models.reader import ConfigError, Reader
 from planner.models.recurrent import GatedDeltaNet
@@ -45,16 +45,10 @@ def read_qwen_delta(reader: Reader) -> ModelSpec:
         Block((attention if full else delta,), experts if moe else dense, norms)
         for full, moe in zip(full_layers(reader, shape.layers), sparse, strict=True)
     ]
-    mtp = reader.size("mtp_num_hidden_layers", default=0, zero=True)
-    block = Block((attention,), experts if is_moe else dense, norms)
-    return assemble(
-        reader,
-        blocks,
-        hidden=shape.hidden,
-        vocab=shape.vocab,
-        # Embedding and hidden state are joined (2h × h) between three norms.
-        mtp=grouped([block] * mtp),
-        mtp_other_params=(2 * shape.hidden + 3) * shape.hidden if mtp else 0,
+    last = Block((attention,), experts if is_moe else dense, norms)
+    return replace(
+        read_decoder(reader, shape, _TRAITS, blocks),
+        mtp=next_token_layers(reader, shape, last),
         state_dtype=state_dtype(reader),
     )
 
