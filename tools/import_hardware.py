@@ -167,7 +167,7 @@ def accelerator(row: dict[str, str], sources: Sources, remarks: dict[str, Any]) 
         notes.append(extra)
     if notes:
         out["notes"] = notes
-    for key in ("runs_in", "unread"):
+    for key in ("runs_in", "unread", "pair_bytes_per_s"):
         if ident in remarks[key]:
             out[key] = remarks[key][ident]
     also = [

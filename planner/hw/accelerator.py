@@ -220,7 +220,7 @@ class Accelerator:
             if group == "peaks_flops_per_s":
                 peaks[key] = figure.value
             elif name == "link_bytes_per_s":
-                fields["link"] = Link(self.link.name, figure.value)
+                fields["link"] = replace(self.link, bytes_per_s=figure.value)
             else:
                 fields[name] = figure.value
         for name in ("memory_bytes", "l2_bytes", "sm_count", "domain_size"):

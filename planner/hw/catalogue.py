@@ -165,7 +165,8 @@ def _without_vendor(key: str) -> Iterator[str]:
 def _build(row: Mapping[str, Any], sources: list[str]) -> Accelerator:
     source = " | ".join(sources[i] for i in row["sources"])
     confidence: str = row["confidence"]
-    link = Link(row["link"][0], row["link"][1])
+    name, speed = row["link"]
+    link = Link(name, speed, row.get("pair_bytes_per_s"))
     numbers = {key: (row[key], unit) for key, unit in UNITS.items() if key in row}
     if link.bytes_per_s is not None:
         numbers["link_bytes_per_s"] = (link.bytes_per_s, "bytes/s")

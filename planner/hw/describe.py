@@ -33,7 +33,11 @@ def describe(acc: Accelerator) -> dict[str, Any]:
         "measured_bandwidth_bytes_per_s": bandwidth.value if bandwidth else None,
         "measured_flops_per_s": {f: figure.value for f, figure in acc.measured_peaks.items()},
         "measured_ridge_point": acc.measured_ridge_points,
-        "link": {"name": acc.link.name, "bytes_per_s": acc.link.bytes_per_s},
+        "link": {
+            "name": acc.link.name,
+            "bytes_per_s": acc.link.bytes_per_s,
+            "pair_bytes_per_s": acc.link.pair_bytes_per_s,
+        },
         "domain_size": acc.domain_size,
         "pcie": acc.pcie,
         "form_factor": acc.form_factor,

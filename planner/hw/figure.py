@@ -34,16 +34,19 @@ class Link:
     """The link that joins accelerators of one scale-up domain.
 
     `bytes_per_s` is per accelerator, one direction, all its links together; None when not known
-    or when there is no link.
+    or when there is no link. `pair_bytes_per_s` is what two accelerators get between them where a
+    full mesh splits the links over the peers; None means all of it.
     """
 
     name: str
     bytes_per_s: float | None
+    pair_bytes_per_s: float | None = None
 
     def __post_init__(self) -> None:
-        value = self.bytes_per_s
-        if value is not None and not (math.isfinite(value) and value > 0):
-            raise ValueError(f"link.bytes_per_s must be finite and positive, got {value!r}")
+        for field in ("bytes_per_s", "pair_bytes_per_s"):
+            value = getattr(self, field)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise ValueError(f"link.{field} must be finite and positive, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ BOUNDS: Mapping[str, Bound] = {
 }
 PEAK = Bound("FLOP/s", 1e8, 1e20)
 LINK = Bound("bytes/s", 1e6, 1e15)
+LINK_KEYS = ("name", "bytes_per_s", "pair_bytes_per_s")
 TEXTS = ("id", "name", "vendor", "architecture", "kind", "pcie", "form_factor", "status",
          "confidence", "memory_type")  # fmt: skip
 REQUIRED = ("peaks_flops_per_s", "bandwidth_bytes_per_s", "memory_bytes", "source")
@@ -155,13 +156,15 @@ def _peaks(value: object) -> dict[str, float]:
 def _link(value: object) -> Link:
     if isinstance(value, Link):
         return value
-    if not isinstance(value, Mapping) or not set(value) <= {"name", "bytes_per_s"}:
+    if not isinstance(value, Mapping) or not set(value) <= set(LINK_KEYS):
         raise InvalidAccelerator(
-            f"gpu.link: got {_shown(value)!r}; accepted: an object of name and bytes_per_s"
+            f"gpu.link: got {_shown(value)!r}; accepted: an object of {', '.join(LINK_KEYS)}"
         )
-    rate = value.get("bytes_per_s")
-    number = None if rate is None else _number("link.bytes_per_s", rate, LINK)
-    return Link(_text("link.name", value.get("name", "custom")), number)
+    rates = [
+        None if value.get(key) is None else _number(f"link.{key}", value[key], LINK)
+        for key in LINK_KEYS[1:]
+    ]
+    return Link(_text("link.name", value.get("name", "custom")), *rates)
 
 
 def _text(key: str, value: object) -> str:
