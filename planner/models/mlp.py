@@ -64,7 +64,9 @@ class Experts(Part):
     inner: int | None = None
     """Width experts work at where tokens are projected down to it first (latent MoE) [-]."""
     other: int = 0
-    """Router correction buffers, shared-expert gate and the like [-]."""
+    """Shared-expert gate, norm of the latent and the like [-]."""
+    correction: int = 0
+    """Values that correct the router's choice: a score per expert, a table of tokens [-]."""
 
     def linears(self) -> tuple[Linear, ...]:
         """The router, and the projections around experts that work in a narrower space."""
@@ -79,8 +81,12 @@ class Experts(Part):
         )
 
     def other_params(self) -> int:
-        """Buffers and gates."""
+        """Gates and norms."""
         return self.other
+
+    def buffers(self) -> int:
+        """The router's corrections."""
+        return self.correction
 
     def routed(self) -> tuple[int, int, int]:
         """Experts, experts a token, parameters of one."""

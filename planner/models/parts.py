@@ -92,6 +92,10 @@ class Part:
         """Parameters outside the linears: norms, sinks, convolutions, decay rates [-]."""
         return 0
 
+    def buffers(self) -> int:
+        """Stored values that no gradient trains: in checkpoints, not in active parameters [-]."""
+        return 0
+
     def routed(self) -> tuple[int, int, int]:
         """Routed experts: (experts, experts per token, parameters of one expert)."""
         return (0, 0, 0)

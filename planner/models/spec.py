@@ -99,7 +99,8 @@ class ModelSpec:
     def active_params(self) -> int:
         """Parameters one token uses: routed experts × top-k/experts, everything else whole [-]."""
         used = sum(
-            group.copies * part.routed()[1] * part.routed()[2] for group, part in self._parts()
+            group.copies * (part.routed()[1] * part.routed()[2] - part.buffers())
+            for group, part in self._parts()
         )
         return self.total_params - self.routed_params + used
 
@@ -205,7 +206,7 @@ def part_params(part: Part) -> int:
     """Parameters of one part, routed experts included [-]."""
     experts, _, params = part.routed()
     stored = sum(linear.params for linear in part.linears() if linear.stored)
-    return stored + part.other_params() + experts * params
+    return stored + part.other_params() + part.buffers() + experts * params
 
 
 def _block_params(block: Block) -> int:
@@ -229,7 +230,7 @@ def _group_bytes(group: LayerGroup, formats: Formats, own: float, tp: int, ranks
     total = group.block.other_params * own
     for part in group.block.parts:
         experts, _, params = part.routed()
-        total += part.other_params() * own
+        total += (part.other_params() + part.buffers()) * own
         total += experts * params * formats.weights["experts"].bytes / ranks
         for linear in part.linears():
             if linear.stored:

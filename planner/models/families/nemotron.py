@@ -111,7 +111,7 @@ def _part(reader: Reader, kind: str, hidden: int) -> tuple[Part, ...]:
         reader.size("moe_intermediate_size"),
         gated=False,
         inner=reader.optional_size("moe_latent_size"),
-        other=experts,
+        correction=experts,
     )
     shared = reader.size("moe_shared_expert_intermediate_size")
     return (routed, Dense(hidden, shared, gated=False, bias=bias, role="shared_experts"))
