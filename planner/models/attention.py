@@ -94,6 +94,20 @@ class Attention(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class CrossAttention(Attention):
+    """Attention to the tokens of an image encoder: text adds nothing to its cache."""
+
+    def caches(self) -> tuple[Cache, ...]:
+        """None: keys and values of the image are fixed while text grows."""
+        return ()
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """None: a text-only sequence has no image tokens."""
+        del formats
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
 class Indexer(Part):
     """Scores every cached token for sparse attention with `heads` small queries and one key.
 

@@ -55,7 +55,7 @@ class Moe:
     shared_width: tuple[str, ...] = ()
     """Fields that may hold the shared expert's whole width; else count × expert width."""
     shared_gate: bool = False
-    correction: bool = False
+    correction: bool | str = False
     """The router has a correction value per expert (a buffer)."""
     router_bias: bool = False
     bias: bool = False
@@ -96,10 +96,12 @@ class Traits:
 Importer = Callable[[Reader], ModelSpec]
 
 
-def read_shape(reader: Reader, kv_heads: int | None = None) -> Shape:
+def read_shape(
+    reader: Reader, kv_heads: int | None = None, head_dim: int | None = None
+) -> Shape:
     """Return the sizes under any of their names; raises ConfigError naming what is missing.
 
-    `kv_heads` overrides the file's own where a family derives it from other fields.
+    `kv_heads` and `head_dim` override the file's where a family derives them from other fields.
     """
     hidden = reader.size(*HIDDEN)
     layers = reader.size(*LAYERS)
@@ -109,16 +111,21 @@ def read_shape(reader: Reader, kv_heads: int | None = None) -> Shape:
         raise ConfigError(
             f"{reader.path}num_key_value_heads: {kv_heads} does not divide {heads} attention heads"
         )
-    if reader.has("head_dim", "kv_channels", "attention_head_dim"):
-        head_dim = reader.size("head_dim", "kv_channels", "attention_head_dim")
-    elif hidden % heads:
+    if head_dim is None:
+        head_dim = _head_dim(reader, hidden, heads)
+    return Shape(hidden, layers, heads, kv_heads, head_dim, reader.size(*VOCAB))
+
+
+def _head_dim(reader: Reader, hidden: int, heads: int) -> int:
+    names = ("head_dim", "kv_channels", "attention_head_dim")
+    if reader.has(*names):
+        return reader.size(*names)
+    if hidden % heads:
         raise ConfigError(
             f"{reader.path}hidden_size: {hidden} is not a multiple of {heads} attention heads,"
             " and there is no head_dim"
         )
-    else:
-        head_dim = hidden // heads
-    return Shape(hidden, layers, heads, kv_heads, head_dim, reader.size(*VOCAB))
+    return hidden // heads
 
 
 def switch(reader: Reader, trait: bool | str, default: bool = False) -> bool:
@@ -214,7 +221,7 @@ def read_experts(reader: Reader, shape: Shape, moe: Moe) -> tuple[Part, ...]:
     gate = shape.hidden if moe.shared_gate and shared else 0
     routed = Experts(
         shape.hidden, experts, top_k, width, moe.gated, moe.bias, moe.router_bias,
-        other=(experts if moe.correction else 0) + gate,
+        other=gate, correction=experts if moe.correction else 0,
     )  # fmt: skip
     if not shared:
         return (routed,)
@@ -280,7 +287,8 @@ def decoder(traits: Traits = Traits()) -> Importer:
 
     def read(reader: Reader) -> ModelSpec:
         reader.defaults = traits.defaults
-        return read_decoder(reader, read_shape(reader), traits)
+        latent = reader.size("qk_nope_head_dim") if traits.latent else None
+        return read_decoder(reader, read_shape(reader, head_dim=latent), traits)
 
     return read
 
@@ -316,14 +324,17 @@ def next_token_layers(reader: Reader, shape: Shape, block: Block) -> tuple[Layer
     return (LayerGroup(count, layer),)
 
 
-def decoder_blocks(reader: Reader, shape: Shape, traits: Traits) -> list[Block]:
-    """Return the layers of a decoder with these traits."""
+def decoder_blocks(
+    reader: Reader, shape: Shape, traits: Traits, sparse: list[bool] | None = None
+) -> list[Block]:
+    """Return the layers of a decoder with these traits; `sparse` overrides which mix experts."""
     windows = traits.windows(reader, shape.layers)
     mixer = read_latent if traits.latent else read_attention
     norms = shape.hidden * (traits.norms(reader) if callable(traits.norms) else traits.norms)
-    sparse = [False] * shape.layers
-    if traits.moe and reader.has(*EXPERTS):
-        sparse = (traits.moe.sparse or sparse_layers)(reader, shape.layers)
+    if sparse is None:
+        sparse = [False] * shape.layers
+        if traits.moe and reader.has(*EXPERTS):
+            sparse = (traits.moe.sparse or sparse_layers)(reader, shape.layers)
     experts = read_experts(reader, shape, traits.moe) if traits.moe and any(sparse) else ()
     dense = (read_dense(reader, shape, traits),) if not all(sparse) else ()
     mixers = {window: mixer(reader, shape, traits, window) for window in set(windows)}

@@ -12,7 +12,19 @@ from planner.models.decoder import EXPERTS, HIDDEN, LAYERS, Importer, Moe, Trait
 from planner.models.reader import Reader, first_key
 from planner.models.spec import ModelSpec
 
-FAMILIES = ("llama", "nemotron", "qwen_delta", "sparse_latent", "kimi_linear", "minimax_hybrid")
+FAMILIES = (
+    "llama",
+    "gemma",
+    "classic",
+    "moe",
+    "latent",
+    "mllama",
+    "nemotron",
+    "qwen_delta",
+    "sparse_latent",
+    "kimi_linear",
+    "minimax_hybrid",
+)
 """Modules of `planner.models.families`; each declares MODEL_TYPES, one importer a type."""
 
 _NESTED = ("text_config", "llm_config", "language_config")

@@ -88,6 +88,7 @@ class Reader:
     def size(self, *names: str, default: int | None = None, zero: bool = False) -> int:
         """Return a whole number of 1 or more (0 allowed with `zero`).
 
+        A list that says the same number for every layer counts as that number.
         Raises ConfigError naming the field when it is missing without default, not a whole number,
         NaN, negative or absurd.
         """
@@ -97,6 +98,8 @@ class Reader:
                 known = " or ".join(f"{self.path}{name}" for name in names)
                 raise ConfigError(f"{known}: missing; a whole number of 1 or more is needed")
             return default
+        if isinstance(value, list) and value and all(item == value[0] for item in value):
+            value = value[0]
         return self.check_size(names[0], value, zero)
 
     def check_size(self, name: str, value: Any, zero: bool = False) -> int:
