@@ -221,7 +221,7 @@ def read_experts(reader: Reader, shape: Shape, moe: Moe) -> tuple[Part, ...]:
     gate = shape.hidden if moe.shared_gate and shared else 0
     routed = Experts(
         shape.hidden, experts, top_k, width, moe.gated, moe.bias, moe.router_bias,
-        other=gate, correction=experts if moe.correction else 0,
+        other=gate, correction=experts if switch(reader, moe.correction) else 0,
     )  # fmt: skip
     if not shared:
         return (routed,)

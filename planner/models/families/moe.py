@@ -12,6 +12,7 @@ from planner.models.decoder import (
     Traits,
     decoder,
     decoder_blocks,
+    read_attention,
     read_decoder,
     read_shape,
 )
@@ -105,15 +106,14 @@ def _hunyuan_large(reader: Reader) -> ModelSpec:
     traits = Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm=_asked_head_norm,
                     moe=Moe(width=("moe_intermediate_size", "intermediate_size")))  # fmt: skip
     shape = read_shape(reader)
-    blocks = decoder_blocks(reader, shape, traits)
     factor = reader.size("cla_share_factor", default=1) if reader.flag("use_cla") else 1
-    own = every(factor, shape.layers)
+    makes = read_attention(reader, shape, traits, math.inf)
+    norms = makes.norm_params // 2
+    takes = replace(makes, own_kv=False, norm_params=norms)
     return read_decoder(reader, shape, traits, [
-        block if makes else Block(
-            tuple(replace(mixer, own_kv=False) for mixer in block.mixers), block.mlps,
-            block.other_params,
-        )
-        for block, makes in zip(blocks, own, strict=True)
+        Block((makes if owns else takes,), block.mlps, block.other_params)
+        for block, owns in zip(decoder_blocks(reader, shape, traits),
+                               every(factor, shape.layers), strict=True)
     ])  # fmt: skip
 
 
