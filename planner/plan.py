@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from planner import answer
 from planner.decode import StepWork
 from planner.editions import current_editions
 from planner.limits import Limits, limits
-from planner.memory import Memory
 from planner.models.spec import Note
+from planner.points import columns, evaluate
 from planner.resolve import Deployment, resolve
 from planner.scenario import Scenario
 from planner.timing import StepTime
@@ -43,13 +43,12 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
     notes += _fit_notes(deployment, scenario, batches, context, fit)
 
     batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
-    work = deployment.step.work(batch, ctx)
-    time = deployment.machine.time(work)
+    work, time = evaluate(deployment, batch, ctx)
     return answer.Plan(
         scenario=_filled(scenario, deployment, batches, contexts),
         limits=_limits(found),
         memory=_memory(deployment, found, fit, min(batches)),
-        points=_points(deployment, scenario.replicas, batch, ctx, work, time),
+        points=_points(columns(deployment, scenario.replicas, work, time, batch), batch, ctx),
         serving=None,
         kernels=_kernels(deployment, work, time),
         notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
@@ -127,10 +126,8 @@ def _limits(found: Limits) -> answer.Limits:
     )
 
 
-def _memory(
-    deployment: Deployment, found: Limits, fit: int, least: int
-) -> answer.MemoryAnswer:
-    memory: Memory = deployment.memory
+def _memory(deployment: Deployment, found: Limits, fit: int, least: int) -> answer.MemoryAnswer:
+    memory = deployment.memory
     crossover = found.crossover_batch
     return answer.MemoryAnswer(
         fits=fit >= least,
@@ -145,35 +142,19 @@ def _memory(
     )
 
 
-def _points(
-    deployment: Deployment, replicas: int, batch: Array, context: Array, work: StepWork,
-    time: StepTime,
-) -> list[answer.Point]:  # fmt: skip
-    gpus = deployment.sharding.gpus
-    accelerator = deployment.accelerator
-    flops, moved = work.flops.sum(axis=0), work.bytes.sum(axis=0)
-    roofline_s = deployment.machine.time(work, pure=True).total_s
-    rate = batch / time.total_s
-    peak = float(deployment.machine.peak.max())
-    columns = zip(
-        batch.tolist(), context.tolist(), flops.tolist(), moved.tolist(),
-        (flops / moved).tolist(), time.bound.tolist(), roofline_s.tolist(),
-        time.total_s.tolist(), (rate * replicas).tolist(), (rate / gpus).tolist(),
-        (1 / time.total_s).tolist(),
-        (moved / time.total_s / (accelerator.bandwidth_bytes_per_s * gpus)).tolist(),
-        (flops / time.total_s / (peak * gpus)).tolist(),
-        strict=True,
-    )  # fmt: skip
-    return [
-        answer.Point(
-            batch=b, context=c, flops=f, bytes=m, arithmetic_intensity=i,
-            bound=cast("answer.Bound", bound), roofline_tpot_s=roof,
-            tpot_s=answer.Interval(p10=t, p50=t, p90=t),
-            tokens_per_s=r, tokens_per_s_per_gpu=per_gpu, tokens_per_s_per_user=user,
-            mbu=mbu, mfu=mfu,
+def _points(figures: dict[str, Any], batch: Array, context: Array) -> list[answer.Point]:
+    names = list(figures)
+    rows = zip(
+        batch.tolist(), context.tolist(), *(v.tolist() for v in figures.values()), strict=True
+    )
+    points = []
+    for size, cached, *values in rows:
+        row = dict(zip(names, values, strict=True))
+        interval = answer.Interval(
+            p10=row.pop("tpot_p10_s"), p50=row.pop("tpot_p50_s"), p90=row.pop("tpot_p90_s")
         )
-        for b, c, f, m, i, bound, roof, t, r, per_gpu, user, mbu, mfu in columns
-    ]  # fmt: skip
+        points.append(answer.Point(batch=size, context=cached, tpot_s=interval, **row))
+    return points
 
 
 def _kernels(deployment: Deployment, work: StepWork, time: StepTime) -> list[answer.KernelAnswer]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from planner.decode import Step, step_kernels
 from planner.engines import Engine, get_engine
 from planner.hw import Accelerator, get_accelerator
@@ -14,11 +17,14 @@ from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, Note
 from planner.parallel import Sharding, collectives
 from planner.precision import get_format
+from planner.roofline import Numeric
 from planner.scenario import Scenario
 from planner.timing import Machine
 
+Array = NDArray[np.float64]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Deployment:
     """A model on a machine, ready to be asked about any batch and context."""
 
@@ -34,6 +40,15 @@ class Deployment:
     """Weight format as stated in the answer: the one asked for, or the checkpoint's."""
     notes: tuple[Note, ...]
 
+    def time_s(self, batch: Numeric, context: Numeric) -> Array:
+        """Return the (calibrated) TPOT at every batch and context, which broadcast [s]."""
+        return self.machine.time(self.step.work(batch, context)).total_s
+
+    def interval(self, batch: Numeric) -> tuple[Numeric, Numeric]:
+        """Return the factors from p50 to p10 and p90 of a time at these batches [-]."""
+        one = np.ones(np.shape(batch))
+        return one, one
+
 
 def resolve(scenario: Scenario) -> Deployment:
     """Return the deployment a scenario is about.
@@ -42,23 +57,20 @@ def resolve(scenario: Scenario) -> Deployment:
     """
     split = (scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp)
     choice = (scenario.weights, scenario.kv, scenario.engine, scenario.engine_version)
-    if isinstance(scenario.model, str) and isinstance(scenario.gpu, str):
-        return _catalogue_deployment(scenario.model, scenario.gpu, split, choice)
-    return _deployment(get_model(scenario.model), get_accelerator(scenario.gpu), split, choice)
+    return deploy(get_model(scenario.model), get_accelerator(scenario.gpu), split, choice)
 
 
 Split = tuple[int, int, int, int]
 Choice = tuple[str | None, str | None, str | None, str | None]
 
 
-@lru_cache(maxsize=512)
-def _catalogue_deployment(model: str, gpu: str, split: Split, choice: Choice) -> Deployment:
-    return _deployment(get_model(model), get_accelerator(gpu), split, choice)
+@lru_cache(maxsize=256)
+def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choice) -> Deployment:
+    """Return the deployment of a model on a machine; equal arguments give the same one.
 
-
-def _deployment(
-    spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choice
-) -> Deployment:
+    `split` is (tp, pp, ep, attention_dp), `choice` (weights, kv, engine, engine version).
+    Raises ValueError like `resolve`.
+    """
     weights, kv, engine_name, _version = choice
     engine = get_engine(engine_name)
     sharding = Sharding(*split)

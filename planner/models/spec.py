@@ -32,9 +32,9 @@ class Quantization:
     """Format of the KV cache the checkpoint brings scales for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ModelSpec:
-    """Everything the planner knows of a model."""
+    """Everything the planner knows of a model; compared by identity."""
 
     id: str
     model_type: str

@@ -1,0 +1,47 @@
+"""Answers for many batches and contexts of one deployment at once, as columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.decode import StepWork
+from planner.resolve import Deployment
+from planner.timing import StepTime
+
+Array = NDArray[np.float64]
+
+
+def evaluate(deployment: Deployment, batch: Array, context: Array) -> tuple[StepWork, StepTime]:
+    """Return work and (calibrated) time of a step at every batch and context, which broadcast."""
+    work = deployment.step.work(batch, context)
+    return work, deployment.machine.time(work)
+
+
+def columns(deployment: Deployment, replicas: int, work: StepWork, time: StepTime,
+            batch: Array) -> dict[str, NDArray[np.generic]]:  # fmt: skip
+    """Return the figures of a plan's points by name, each of shape (*points).
+
+    FLOPs and bytes are one step's over all GPUs of a replica; MFU is taken of the highest peak the
+    step's kernels run at, MBU of the datasheet bandwidth.
+    """
+    gpus = deployment.sharding.gpus
+    flops, moved = work.flops.sum(axis=0), work.bytes.sum(axis=0)
+    seconds = time.total_s
+    rate = batch / seconds
+    low, high = deployment.interval(batch)
+    return {
+        "flops": flops,
+        "bytes": moved,
+        "arithmetic_intensity": flops / moved,
+        "bound": time.bound,
+        "roofline_tpot_s": deployment.machine.time(work, pure=True).total_s,
+        "tpot_p10_s": seconds * low,
+        "tpot_p50_s": seconds,
+        "tpot_p90_s": seconds * high,
+        "tokens_per_s": rate * replicas,
+        "tokens_per_s_per_gpu": rate / gpus,
+        "tokens_per_s_per_user": 1.0 / seconds,
+        "mbu": moved / seconds / (deployment.accelerator.bandwidth_bytes_per_s * gpus),
+        "mfu": flops / seconds / (float(deployment.machine.peak.max()) * gpus),
+    }
