@@ -24,6 +24,9 @@ FAMILIES = (
     "sparse_latent",
     "kimi_linear",
     "minimax_hybrid",
+    "mamba",
+    "mamba_hybrids",
+    "lfm2",
 )
 """Modules of `planner.models.families`; each declares MODEL_TYPES, one importer a type."""
 
