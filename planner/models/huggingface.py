@@ -24,6 +24,7 @@ FAMILIES = (
     "sparse_latent",
     "kimi_linear",
     "minimax_hybrid",
+    "deepseek_v4",
     "mamba",
     "mamba_hybrids",
     "lfm2",
