@@ -25,6 +25,7 @@ FAMILIES = (
     "kimi_linear",
     "minimax_hybrid",
     "deepseek_v4",
+    "gemma_edge",
     "mamba",
     "mamba_hybrids",
     "lfm2",

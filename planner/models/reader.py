@@ -105,7 +105,8 @@ class Reader:
     def check_size(self, name: str, value: Any, zero: bool = False) -> int:
         """Return `value` as a whole number within bounds; raises ConfigError otherwise."""
         low = 0 if zero else 1
-        high = LARGEST["layers" if "layer" in name else "default"]
+        counts_layers = "layer" in name and "per_layer" not in name
+        high = LARGEST["layers" if counts_layers else "default"]
         if (
             isinstance(value, bool)
             or not isinstance(value, (int, float))
