@@ -1,0 +1,71 @@
+"""The command line: `planner COMMAND`. Commands are loaded when they are called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.metadata import entry_points
+
+import click
+
+from planner.errors import one_line
+
+COMMANDS = {
+    "plan": "planner.commands.plan",
+    "sweep": "planner.commands.sweep",
+    "recommend": "planner.commands.recommend",
+    "roofline": "planner.commands.roofline",
+    "kernels": "planner.commands.kernels",
+    "models": "planner.commands.models",
+    "gpus": "planner.commands.gpus",
+    "validate": "planner.commands.validate",
+    "calibrate": "planner.commands.calibrate",
+}
+"""Module of each of the library's commands; each has its click command as `command`."""
+
+GROUP = "planner.commands"
+"""Entry-point group by which a service adds commands."""
+
+
+class Commands(click.Group):
+    """The library's commands, then those of installed services."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        del ctx
+        return [*COMMANDS, *sorted(point.name for point in entry_points(group=GROUP))]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load the command called `cmd_name`."""
+        del ctx
+        if cmd_name in COMMANDS:
+            command = import_module(COMMANDS[cmd_name]).command
+        else:
+            points = {point.name: point for point in entry_points(group=GROUP)}
+            command = points[cmd_name].load() if cmd_name in points else None
+        return command if isinstance(command, click.Command) else None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="decode-planner", prog_name="planner")
+def planner() -> None:
+    """Plan LLM decode: rooflines, memory, latency and the batch to run, from a real config.json."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line. Exit 0 on an answer, 2 on bad input with one line on stderr."""
+    try:
+        planner.main(args=arguments, prog_name="planner", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as shown:
+        click.echo(shown.format_message())
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except (ValueError, OSError) as error:
+        _fail(one_line(error))
+    except click.Abort:
+        sys.exit(130)
+
+
+def _fail(message: str) -> None:
+    click.echo(f"planner: {' '.join(message.split())}", err=True)
+    sys.exit(2)

@@ -1,0 +1,93 @@
+"""`planner gpus`: list accelerators, or show one with its sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import click
+
+from planner.commands.output import print_table
+from planner.units import number, scaled
+
+
+@click.group()
+def command() -> None:
+    """List accelerators, or show one with the source of each figure."""
+
+
+@command.command("list")
+@click.option("--vendor", help="Vendor, in any case.")
+@click.option("--kind", help="gpu, cpu, tpu, …")
+@click.option("--format", "number_format", help="Only those with this arithmetic format.")
+@click.option("--memory-gb", type=float, help="Only those with at least this memory [GB].")
+@click.option("--text", help="Words in the id or name.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def list_command(
+    vendor: str | None,
+    kind: str | None,
+    number_format: str | None,
+    memory_gb: float | None,
+    text: str | None,
+    as_json: bool,
+) -> None:
+    """List the accelerators of the catalogue."""
+    from planner.hw import describe, list_accelerators
+
+    smallest = None if memory_gb is None else memory_gb * 1e9
+    found = list_accelerators(vendor=vendor, kind=kind, format=number_format, text=text,
+                              min_memory_bytes=smallest)  # fmt: skip
+    if as_json:
+        click.echo(json.dumps([describe(a) for a in found], indent=2))
+        return
+    print_table(
+        ("id", "memory", "bandwidth", "16 bit", "8 bit", "ridge", "name"),
+        [
+            (
+                a.id,
+                "–" if a.memory_bytes is None else scaled(a.memory_bytes, "B"),
+                scaled(a.bandwidth_bytes_per_s, "B/s"),
+                _first(a.peaks_flops_per_s, "bf16", "fp16", unit="FLOP/s"),
+                _first(a.peaks_flops_per_s, "fp8", "int8", unit="FLOP/s"),
+                _first(a.ridge_points, "bf16", "fp16"),
+                a.name,
+            )
+            for a in found
+        ],
+    )  # fmt: skip
+
+
+def _first(by_format: Mapping[str, float], *formats: str, unit: str = "") -> str:
+    found = next((by_format[f] for f in formats if f in by_format), None)
+    if found is None:
+        return "–"
+    return scaled(found, unit) if unit else number(found)
+
+
+@command.command("show")
+@click.argument("gpu", metavar="GPU")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def show_command(gpu: str, as_json: bool) -> None:
+    """Show one accelerator; GPU is an id, a name, or a .json or .toml file."""
+    from planner.hw import describe, get_accelerator
+
+    facts = describe(get_accelerator(gpu))
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    sources = facts["sources"]
+    print_table(
+        ("figure", "value", "source"),
+        [(name, _text(value), str(sources.get(name, "")) if isinstance(sources, dict) else "")
+         for name, value in facts.items() if name != "sources"],
+    )  # fmt: skip
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return number(value, 6)
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return "; ".join(_text(item) for item in value)
+    return "–" if value is None else str(value)

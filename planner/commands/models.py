@@ -1,0 +1,65 @@
+"""`planner models`: list models, or show one with its sizes and source."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from planner.commands.output import print_table
+from planner.units import count, scaled
+
+
+@click.group()
+def command() -> None:
+    """List models, or show one with its sizes and source."""
+
+
+@command.command("list")
+@click.option("--family", help="model_type.")
+@click.option("--kind", help="dense, moe, hybrid or hybrid+moe.")
+@click.option("--text", help="Words in the id.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def list_command(family: str | None, kind: str | None, text: str | None, as_json: bool) -> None:
+    """List the models of the catalogue."""
+    from planner.models import describe, list_models
+
+    found = [describe(spec) for spec in list_models(family=family, kind=kind, text=text)]
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    print_table(
+        ("id", "kind", "parameters", "active", "KV/token", "weights", "quantization"),
+        [
+            (
+                m["id"], m["kind"], count(m["total_params"]), count(m["active_params"]),
+                scaled(m["kv_bytes_per_token"], "B"), scaled(m["weights_bytes"], "B"),
+                m["quantization"],
+            )
+            for m in found
+        ],
+    )  # fmt: skip
+
+
+@command.command("show")
+@click.argument("model", metavar="MODEL")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def show_command(model: str, as_json: bool) -> None:
+    """Show one model; MODEL is an id, a config.json, a directory or a .gguf file."""
+    from planner.models import describe, get_model
+
+    facts = describe(get_model(model))
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    print_table(("figure", "value"), [(k, _text(v)) for k, v in facts.items()])
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return "–" if value is None else str(value)
+    if isinstance(value, (int, float)):
+        return f"{value:,.0f}"
+    if isinstance(value, (list, tuple)):
+        return "; ".join(str(item) for item in value)
+    return str(value)

@@ -1,0 +1,77 @@
+"""Options and arguments the commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Numbers(click.ParamType):
+    """Whole numbers of 1 or more, separated by commas."""
+
+    name = "n[,n…]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a list of numbers; the scenario checks their range."""
+        if isinstance(value, list):
+            return value
+        try:
+            return [int(part) for part in str(value).split(",")]
+        except ValueError:
+            field = param.name if param else "value"
+            self.fail(f"{field}: {value!r} is not a number or a comma-separated list", param, ctx)
+
+
+NUMBERS = Numbers()
+
+model_argument = click.argument("model", metavar="MODEL")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+
+
+def gpu_option(function: Function) -> Function:
+    """Add --gpu: a catalogue id, or a JSON or TOML file of your own."""
+    text = "Accelerator: catalogue id, or a .json or .toml file."
+    return click.option("--gpu", required=True, metavar="GPU", help=text)(function)
+
+
+def deployment_options(function: Function) -> Function:
+    """Add the options that say how a model is deployed."""
+    for option in reversed((
+        click.option("--tp", type=int, default=1, help="Tensor-parallel ranks."),
+        click.option("--pp", type=int, default=1, help="Pipeline stages."),
+        click.option("--ep", type=int, default=1, help="Expert-parallel ranks."),
+        click.option("--attention-dp", type=int, default=1, help="Attention data-parallel ranks."),
+        click.option("--replicas", type=int, default=1, help="Equal replicas."),
+        *FORMAT_OPTIONS,
+    )):  # fmt: skip
+        function = option(function)
+    return function
+
+
+FORMAT_OPTIONS = (
+    click.option("--weights", metavar="FORMAT", help="Weight format; default the checkpoint's."),
+    click.option("--kv", metavar="FORMAT", help="KV cache format; default the engine's."),
+    click.option("--engine", metavar="ENGINE", help="vllm, sglang, trtllm or llama.cpp."),
+    click.option("--engine-version", metavar="VERSION", help="Version of the engine."),
+)
+
+
+def load_options(function: Function) -> Function:
+    """Add the options that say what load a deployment is under."""
+    for option in reversed((
+        click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64."),
+        click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache."),
+        click.option("--concurrency", type=int, help="Closed-loop clients."),
+        click.option("--isl", type=int, help="Input tokens of a request."),
+        click.option("--osl", type=int, help="Output tokens of a request."),
+        click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),
+        click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
+        click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
+        click.option("--percentile", type=float, default=50, help="Percentile of the limits."),
+    )):  # fmt: skip
+        function = option(function)
+    return function

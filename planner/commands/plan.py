@@ -1,0 +1,132 @@
+"""`planner plan`: the whole answer to one scenario."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from planner import answer
+from planner.commands.options import (
+    deployment_options,
+    gpu_option,
+    json_option,
+    load_options,
+    model_argument,
+)
+from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.units import number, percent, scaled, seconds
+
+MOST_ROWS = 40
+"""Points a table shows; --json gives all."""
+
+
+@click.command()
+@model_argument
+@gpu_option
+@deployment_options
+@load_options
+@click.option("--name", help="Name of the scenario.")
+@json_option
+def command(as_json: bool, **fields: Any) -> None:
+    """Say what MODEL delivers on an accelerator, what binds it and what fits.
+
+    MODEL is a catalogue id, a config.json, a directory that holds one, or a .gguf file.
+    """
+    from planner.planning import plan
+    from planner.scenario import Scenario
+
+    result = plan(Scenario(**fields))
+    if as_json:
+        print_json(result)
+        return
+    print_verdict(verdict(result))
+    _print_limits(result)
+    _print_points(result)
+    if result.serving:
+        _print_serving(result.serving)
+    _print_kernels(result)
+    print_notes(result.notes)
+
+
+def verdict(result: answer.Plan) -> str:
+    """Return the answer in one sentence."""
+    text = result.limits.crossover_reason
+    if result.limits.crossover_batch is not None and not result.memory.crossover_fits:
+        text += f", which memory does not hold ({result.memory.max_batch} sequences fit)"
+    if not result.memory.fits:
+        text += "; this load does not fit"
+    return text[0].upper() + text[1:] + "."
+
+
+def _print_limits(result: answer.Plan) -> None:
+    limits, memory = result.limits, result.memory
+    crossover = "never" if limits.crossover_batch is None else str(limits.crossover_batch)
+    pool = "–" if memory.kv_pool_tokens is None else f"{memory.kv_pool_tokens:,} tokens"
+    print_table(
+        ("limit", "value", ""),
+        [
+            ("ridge point", number(limits.ridge_point), "FLOP/byte"),
+            ("saturation intensity", number(limits.saturation_intensity), "FLOP/byte"),
+            ("crossover batch", crossover, ""),
+            ("weights = KV batch", number(limits.weights_equal_kv_batch, 6), ""),
+            ("knee batch", str(limits.knee_batch), ""),
+            ("weights", scaled(memory.weights_bytes_per_gpu, "B"), "per GPU"),
+            ("KV cache", scaled(memory.kv_bytes_per_token, "B"), "per token of a sequence"),
+            ("state", scaled(memory.state_bytes_per_sequence, "B"), "per sequence"),
+            ("KV pool", scaled(memory.kv_pool_bytes_per_gpu, "B"), f"per GPU, {pool} in all"),
+            ("largest batch", str(memory.max_batch), "sequences"),
+            ("longest context", f"{memory.max_context:,}", "tokens"),
+        ],
+    )
+
+
+def _print_points(result: answer.Plan) -> None:
+    rows = [
+        (
+            str(p.batch), f"{p.context:,}", number(p.arithmetic_intensity), seconds(p.tpot_s.p50),
+            f"{seconds(p.tpot_s.p10)} – {seconds(p.tpot_s.p90)}", scaled(p.tokens_per_s, "tok/s"),
+            scaled(p.tokens_per_s_per_gpu, "tok/s"), percent(p.mbu), percent(p.mfu), p.bound,
+        )
+        for p in result.points[:MOST_ROWS]
+    ]  # fmt: skip
+    print_table(
+        ("batch", "context", "FLOP/byte", "TPOT", "p10 – p90", "in all", "per GPU", "MBU", "MFU",
+         "bound"),
+        rows,
+    )  # fmt: skip
+    if len(result.points) > MOST_ROWS:
+        click.echo(f"… and {len(result.points) - MOST_ROWS} more points (--json gives all)")
+
+
+def _print_serving(serving: answer.Serving) -> None:
+    print_table(
+        ("serving", "value", ""),
+        [
+            ("clients", str(serving.concurrency), f"{serving.isl} in, {serving.osl} out"),
+            ("running", number(serving.running_batch), f"{number(serving.queued)} queued"),
+            ("TTFT", seconds(serving.ttft_s.p50), _range(serving.ttft_s)),
+            ("TPOT", seconds(serving.tpot_s.p50), _range(serving.tpot_s)),
+            ("output", scaled(serving.output_tokens_per_s, "tok/s"), ""),
+            ("requests", number(serving.requests_per_s), "per second"),
+        ],
+    )
+
+
+def _range(interval: answer.Interval) -> str:
+    return f"{seconds(interval.p10)} – {seconds(interval.p90)}"
+
+
+def _print_kernels(result: answer.Plan) -> None:
+    point = result.points[-1]
+    print_table(
+        ("kernel", "launches", "FLOP", "bytes", "FLOP/byte", "time", "share", "bound"),
+        [
+            (
+                k.name, str(k.count), scaled(k.flops, ""), scaled(k.bytes, "B"),
+                number(k.arithmetic_intensity), seconds(k.time_s), percent(k.share), k.bound,
+            )
+            for k in result.kernels
+        ],
+        title=f"kernels of one step at batch {point.batch}, context {point.context:,}, on a rank",
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""`planner recommend`: the batch to run per accelerator, and what binds it."""
+
+from __future__ import annotations
+
+import click
+
+from planner.commands.options import FORMAT_OPTIONS, json_option, model_argument
+from planner.commands.output import print_json, print_table, print_verdict
+from planner.units import number, percent, scaled, seconds
+
+
+@click.command()
+@model_argument
+@click.option("--context", type=int, default=8192, help="Tokens in each sequence's cache.")
+@click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]; without one the knee binds.")
+@click.option("--gpu", "gpus", multiple=True, metavar="GPU", help="Accelerator; repeatable.")
+@click.option("--all", "everything", is_flag=True, help="All accelerators of the catalogue.")
+@click.option("--tp", type=int, help="Tensor-parallel ranks; default the fewest that fit.")
+@json_option
+def command(
+    as_json: bool,
+    model: str,
+    context: int,
+    tpot_ms: float | None,
+    gpus: tuple[str, ...],
+    everything: bool,
+    tp: int | None,
+    **choice: str | None,
+) -> None:
+    """Say which batch of MODEL to run on each accelerator, best tokens/s per GPU first."""
+    from planner.recommend import RecommendationRequest, recommend
+
+    if bool(gpus) == everything:
+        raise click.UsageError("gpu: give --gpu once or more, or --all")
+    choice.pop("engine_version", None)
+    result = recommend(
+        RecommendationRequest(
+            model=model, context=context, tpot_ms=tpot_ms, tp=tp,
+            gpu=None if everything else list(gpus),
+            weights=choice["weights"], kv=choice["kv"], engine=choice["engine"],
+        )
+    )  # fmt: skip
+    if as_json:
+        print_json(result)
+        return
+    if not result.choices:
+        print_verdict("No accelerator asked about can run this.")
+    else:
+        best = result.choices[0]
+        print_verdict(
+            f"Best per GPU: batch {best.batch} on {best.tp}× {best.gpu}, bound by {best.binds}: "
+            f"{scaled(best.tokens_per_s_per_gpu, 'tok/s')} per GPU at {seconds(best.tpot_s.p50)}."
+        )
+    print_table(
+        ("gpu", "tp", "batch", "per GPU", "in all", "TPOT", "FLOP/byte", "free", "$/Mtok", "binds",
+         "bound"),
+        [
+            (
+                c.gpu, str(c.tp), str(c.batch), scaled(c.tokens_per_s_per_gpu, "tok/s"),
+                scaled(c.tokens_per_s, "tok/s"), seconds(c.tpot_s.p50),
+                number(c.arithmetic_intensity), percent(c.headroom),
+                number(c.usd_per_million_tokens), c.binds, c.bound,
+            )
+            for c in result.choices
+        ],
+    )  # fmt: skip
+    if result.refused:
+        print_table(("cannot", "why"), [(r.gpu, r.reason) for r in result.refused])
+
+
+for _option in reversed(FORMAT_OPTIONS):
+    command = _option(command)

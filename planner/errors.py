@@ -1,0 +1,37 @@
+"""Bad input as one line that names the field and what is accepted."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+
+def one_line(error: Exception) -> str:
+    """Return the message of an input error on one line.
+
+    Errors of the library already are; of a pydantic error the first fault is told, by field.
+    """
+    if isinstance(error, ValidationError):
+        return faults(error)[0][1]
+    return " ".join(str(error).split())
+
+
+def faults(error: ValidationError) -> list[tuple[str, str]]:
+    """Return (field, message) of every fault pydantic found, duplicates of a union merged."""
+    found: dict[str, str] = {}
+    for item in error.errors(include_url=False, include_context=False, include_input=True):
+        path = [str(part) for part in item["loc"]]
+        field = ".".join(
+            p for p in path if not p.startswith(("constrained-", "dict[", "function-"))
+        )
+        message = item["msg"].removeprefix("Value error, ")
+        if field and item["type"] != "value_error":
+            message = f"{message[0].lower()}{message[1:]}"
+            given = "" if item["type"] == "missing" else f", got {_short(item['input'])}"
+            message = f"{field}: {message}{given}"
+        found.setdefault(field, message)
+    return list(found.items())
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

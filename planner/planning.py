@@ -1,0 +1,198 @@
+"""`plan`: one scenario in, one plan out. Everything that presents an answer calls this."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner import answer
+from planner.decode import StepWork
+from planner.editions import current_editions
+from planner.limits import Limits, limits
+from planner.models.spec import Note
+from planner.points import columns, evaluate
+from planner.resolve import Deployment, resolve
+from planner.scenario import Scenario
+from planner.timing import StepTime
+
+Array = NDArray[np.float64]
+
+DEFAULT_CONTEXT = 8192
+
+
+def plan(scenario: Scenario) -> answer.Plan:
+    """Answer a scenario.
+
+    Raises ValueError, with one line that names the field, where it is unknown or impossible; a
+    batch that does not fit, or a context beyond the model's, is answered with a note.
+    """
+    return plan_deployment(scenario, resolve(scenario))
+
+
+def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
+    """Answer a scenario about a deployment that is already resolved."""
+    notes = list(deployment.notes)
+    contexts = _contexts(scenario, deployment, notes)
+    context = max(contexts)
+    fit = deployment.memory.max_batch(context)
+    batches = scenario.batch or _powers(fit)
+    found = limits(deployment.step, deployment.machine, context)
+    notes += _fit_notes(deployment, scenario, batches, context, fit)
+
+    batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
+    work, time = evaluate(deployment, batch, ctx)
+    return answer.Plan(
+        scenario=_filled(scenario, deployment, batches, contexts),
+        limits=_limits(found),
+        memory=_memory(deployment, found, fit, min(batches)),
+        points=_points(columns(deployment, scenario.replicas, work, time, batch), batch, ctx),
+        serving=None,
+        kernels=_kernels(deployment, work, time),
+        notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
+        editions=current_editions(),
+    )
+
+
+def _contexts(scenario: Scenario, deployment: Deployment, notes: list[Note]) -> list[int]:
+    most = deployment.spec.max_context
+    if scenario.context:
+        contexts = list(scenario.context)
+    elif scenario.isl and scenario.osl:
+        contexts = [scenario.isl + scenario.osl // 2]
+    else:
+        contexts = [min(DEFAULT_CONTEXT, most or DEFAULT_CONTEXT)]
+        notes.append(Note("assumed_context", f"no context given: {contexts[0]} tokens assumed"))
+    if most and max(contexts) > most:
+        text = f"context {max(contexts)} exceeds the model's maximum of {most} tokens"
+        notes.append(Note("context_beyond_model", text))
+    return contexts
+
+
+def _powers(most: int) -> list[int]:
+    """Powers of two up to `most`, and `most` itself; 1 where nothing fits."""
+    most = max(most, 1)
+    return sorted({2**n for n in range(most.bit_length())} | {most})
+
+
+def _fit_notes(
+    deployment: Deployment, scenario: Scenario, batches: list[int], context: int, fit: int
+) -> list[Note]:
+    if deployment.memory.kv_pool_bytes_per_gpu < 0:
+        need = deployment.memory.weights_bytes_per_gpu / 1e9
+        usable = (deployment.memory.kv_pool_bytes_per_gpu / 1e9) + need
+        return [
+            Note(
+                "weights_do_not_fit",
+                f"weights take {need:.1f} GB per GPU of {usable:.1f} GB usable",
+            )
+        ]
+    if scenario.batch and max(batches) > fit:
+        return [
+            Note(
+                "infeasible_batch",
+                f"batch {max(batches)} does not fit: memory holds {fit} sequences of {context} "
+                f"tokens",
+            )
+        ]
+    if not scenario.batch and fit < 1:
+        return [Note("infeasible_batch", f"not one sequence of {context} tokens fits")]
+    return []
+
+
+def _filled(
+    scenario: Scenario, deployment: Deployment, batches: list[int], contexts: list[int]
+) -> Scenario:
+    return scenario.model_copy(
+        update={
+            "weights": deployment.weights,
+            "kv": deployment.formats.kv.id,
+            "batch": batches,
+            "context": contexts,
+        }
+    )
+
+
+def _limits(found: Limits) -> answer.Limits:
+    return answer.Limits(
+        ridge_point=found.ridge_point,
+        saturation_intensity=found.saturation_intensity,
+        crossover_batch=found.crossover_batch,
+        crossover_reason=found.crossover_reason,
+        weights_equal_kv_batch=found.weights_equal_kv_batch,
+        knee_batch=found.knee_batch,
+    )
+
+
+def _memory(deployment: Deployment, found: Limits, fit: int, least: int) -> answer.MemoryAnswer:
+    memory = deployment.memory
+    crossover = found.crossover_batch
+    return answer.MemoryAnswer(
+        fits=fit >= least,
+        weights_bytes_per_gpu=memory.weights_bytes_per_gpu,
+        kv_bytes_per_token=memory.kv_bytes_per_token,
+        state_bytes_per_sequence=memory.state_bytes_per_sequence,
+        kv_pool_bytes_per_gpu=max(0.0, memory.kv_pool_bytes_per_gpu),
+        kv_pool_tokens=memory.kv_pool_tokens,
+        max_batch=fit,
+        max_context=memory.max_context(least, deployment.spec.max_context or 2**24),
+        crossover_fits=None if crossover is None else crossover <= fit,
+    )
+
+
+def _points(figures: dict[str, Any], batch: Array, context: Array) -> list[answer.Point]:
+    names = list(figures)
+    rows = zip(
+        batch.tolist(), context.tolist(), *(v.tolist() for v in figures.values()), strict=True
+    )
+    points = []
+    for size, cached, *values in rows:
+        row = dict(zip(names, values, strict=True))
+        interval = answer.Interval(
+            p10=row.pop("tpot_p10_s"), p50=row.pop("tpot_p50_s"), p90=row.pop("tpot_p90_s")
+        )
+        points.append(answer.Point(batch=size, context=cached, tpot_s=interval, **row))
+    return points
+
+
+def _kernels(deployment: Deployment, work: StepWork, time: StepTime) -> list[answer.KernelAnswer]:
+    """Kernels of the last point, those of one name together; shares add up to one."""
+    launches = [kernel.launches for kernel in deployment.step.kernels]
+    figures = (work.rank.flops, work.rank.bytes, time.kernel_s, time.compute_s, time.memory_s,
+               time.launch_s)  # fmt: skip
+    table = np.column_stack([launches, *(np.asarray(figure)[:, -1] for figure in figures)])
+    names = [kernel.name for kernel in deployment.step.kernels]
+    total = float(time.total_s[-1])
+    found = []
+    for name in dict.fromkeys(names):
+        rows = table[[other == name for other in names]]
+        count, flops, moved, seconds, compute, memory, launch = rows.sum(axis=0).tolist()
+        bound = _bound(seconds, compute, memory, launch)
+        found.append(_kernel(name, count, flops, moved, seconds, bound, total))
+    sent = float(time.collective_s[-1])
+    if sent:
+        count = sum(c.count for c in deployment.machine.collectives)
+        found.append(_kernel("collectives", count, 0.0, 0.0, sent, "communication", total))
+    return found
+
+
+def _kernel(name: str, count: float, flops: float, moved: float, seconds: float,
+            bound: answer.Bound, total: float) -> answer.KernelAnswer:  # fmt: skip
+    return answer.KernelAnswer(
+        name=name,
+        count=round(count),
+        flops=flops,
+        bytes=moved,
+        arithmetic_intensity=flops / moved if moved else None,
+        time_s=seconds,
+        bound=bound,
+        share=seconds / total,
+    )
+
+
+def _bound(total: float, compute: float, memory: float, launch: float) -> answer.Bound:
+    if launch > total - launch:
+        return "launch"
+    return "compute" if compute > memory and not math.isclose(compute, memory) else "memory"
