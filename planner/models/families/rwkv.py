@@ -1,0 +1,59 @@
+"""RWKV-5, RWKV-6 and RWKV-7: time mixing with matrix-valued states, channel mixing."""
+
+from __future__ import annotations
+
+from planner.models.decoder import Importer, assemble
+from planner.models.parts import Block
+from planner.models.reader import Reader
+from planner.models.recurrent import Rwkv, RwkvChannelMix
+from planner.models.spec import ModelSpec
+
+
+def read_rwkv5(reader: Reader) -> ModelSpec:
+    """Read an RWKV-5 (version 5.2): five square projections, a decay and a bonus a channel."""
+    hidden = reader.size("hidden_size")
+    width = reader.size("attention_hidden_size", default=hidden)
+    # Mixes of k, v, r and g, decay and bonus, and the group norm of the read-out.
+    time = Rwkv(hidden, width, reader.size("head_size", default=64), vectors=4 * hidden + 4 * width)
+    channel = RwkvChannelMix(hidden, _width(reader, hidden, 7 / 2), vectors=2 * hidden)
+    return _rwkv(reader, hidden, time, channel)
+
+
+def read_rwkv6(reader: Reader) -> ModelSpec:
+    """Read an RWKV-6: as RWKV-5, with low-rank mixes and decays that follow the token."""
+    hidden = reader.size("hidden_size")
+    width = reader.size("attention_hidden_size", default=hidden)
+    small = hidden < 4096
+    mix, decay = (32, 64) if small else (64, 128)
+    time = Rwkv(
+        hidden,
+        width,
+        reader.size("head_size", default=64),
+        low_rank=(*[mix] * 5, decay),
+        vectors=6 * hidden + 4 * width,
+    )
+    channel = RwkvChannelMix(hidden, _width(reader, hidden, 7 / 2), vectors=2 * hidden)
+    return _rwkv(reader, hidden, time, channel)
+
+
+def _width(reader: Reader, hidden: int, ratio: float) -> int:
+    """Return the stated width, or `ratio` times the hidden size in steps of 32."""
+    stated = reader.optional_size("intermediate_size")
+    return stated or int(hidden * ratio) // 32 * 32
+
+
+def _rwkv(reader: Reader, hidden: int, time: Rwkv, channel: RwkvChannelMix) -> ModelSpec:
+    """Return the spec: two LayerNorms a layer, one before the first and one after the last."""
+    layers = reader.size("num_hidden_layers")
+    return assemble(
+        reader,
+        [Block((time,), (channel,), 4 * hidden)] * layers,
+        hidden=hidden,
+        vocab=reader.size("vocab_size", default=65536),
+        other_params=4 * hidden,
+        # States are kept in single precision by the reference implementation.
+        state_dtype="fp32",
+    )
+
+
+MODEL_TYPES: dict[str, Importer] = {"rwkv5": read_rwkv5, "rwkv6": read_rwkv6}
