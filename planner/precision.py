@@ -44,6 +44,7 @@ _TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("int8_weight", 8 + 16 / 128, "bf16", "8-bit integer weights, fp16 scale per 128"),
     ("mxfp4", 4 + 8 / 32, "bf16", "OCP MX 4-bit float, 8-bit scale per 32, 16-bit activations"),
     ("nvfp4", 4 + 8 / 16, "fp4", "NVIDIA 4-bit float, fp8 scale per 16"),
+    ("nvfp4_weight", 4 + 8 / 16, "bf16", "NVIDIA 4-bit float weights, 16-bit activations"),
     ("fp4", 4, "fp4", "4-bit float without scales"),
     ("int4", 4 + 16 / 32, "bf16", "4-bit integer weights, 16-bit scale per 32"),
     ("int4_g128", 4 + 16 / 128, "bf16", "4-bit integer weights, symmetric, 16-bit scale per 128"),

@@ -1,12 +1,320 @@
-"""How a checkpoint stores its weights: quantization_config in all its dialects."""
+"""How a checkpoint stores its weights: quantization_config in its many dialects."""
 
 from __future__ import annotations
 
-from planner.models.reader import Reader
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from planner.models.modules import SAMPLES, Modules
+from planner.models.reader import ConfigError, Reader
 from planner.models.spec import Quantization
+from planner.precision import Format, custom_format, get_format
+
+Formats = dict[str, Format]
+Config = Mapping[str, Any]
+
+_SKIPPED = ("ignore", "ignored_layers", "modules_to_not_convert", "exclude_modules", "skip_modules",
+            "exclude")  # fmt: skip
+_ALGORITHMS = {
+    "FP8": "fp8", "FP8_PB_WO": "fp8_block", "FP8_PER_CHANNEL_PER_TOKEN": "fp8", "NVFP4": "nvfp4",
+    "W4A16_NVFP4": "nvfp4_weight", "NVFP4_AWQ": "nvfp4", "MXFP4": "mxfp4",
+    "W4A8_MXFP4_FP8": "mxfp4", "MXFP8": "mxfp8", "W4A16_AWQ": "awq", "W4A8_AWQ": "awq", "W8A8_SQ_PER_CHANNEL": "int8",
+    "INT8": "int8", "W8A16": "int8_weight",
+}  # fmt: skip
+"""Names of NVIDIA ModelOpt for a format."""
 
 
 def read_quantization(reader: Reader) -> Quantization:
-    """Return the formats of the checkpoint that `reader`'s config describes."""
-    del reader
-    return Quantization("none")
+    """Return the formats, by role, of the checkpoint that `reader`'s config describes.
+
+    An unknown method is noted, and its weights are counted in the model's own type.
+    """
+    config = reader.raw("quantization_config", "compression_config", "quantization")
+    if config is None:
+        return Quantization("none")
+    if not isinstance(config, Mapping):
+        raise ConfigError("quantization_config: expected an object")
+    method = _method(config)
+    read = _METHODS.get(method)
+    if read is None:
+        reader.note("unknown_quantization", f"quantization_config: method {method!r} is unknown;"
+                    " weights are counted in the model's own type")  # fmt: skip
+        return Quantization(method)
+    formats = read(reader, config)
+    if reader.text("expert_dtype") == "fp4" and "experts" in formats:
+        formats["experts"] = get_format("mxfp4")
+    return Quantization(_label(method, formats), formats, _cache(config))
+
+
+def _method(config: Config) -> str:
+    algorithm = config.get("quant_algo")
+    if isinstance(algorithm, str):
+        return "modelopt"
+    method = config.get("quant_method")
+    if isinstance(method, str):
+        return method.lower()
+    return "compressed-tensors" if "config_groups" in config else "mlx"
+
+
+def _label(method: str, formats: Formats) -> str:
+    """Name for people: the method, or the format where a method has many."""
+    if method not in {"modelopt", "compressed-tensors", "fp8", "quark", "torchao"}:
+        return method
+    names = {formats[role].id for role in ("experts", "mlp", "attention") if role in formats}
+    main = next((formats[r].id for r in ("experts", "mlp", "attention") if r in formats), method)
+    main = "fp8" if main.startswith("fp8") else main
+    return f"{main} (mixed)" if len({name[:3] for name in names}) > 1 else main
+
+
+def _cache(config: Config) -> str | None:
+    scheme = config.get("kv_cache_scheme") or config.get("kv_cache_quant_algo")
+    if isinstance(scheme, Mapping):
+        return "fp8" if scheme.get("num_bits") == 8 else None
+    return "fp8" if isinstance(scheme, str) and scheme.lower() in {"fp8", "static"} else None
+
+
+def _sampled(reader: Reader, role: str, trimmed: bool) -> list[int]:
+    """Layers to look a role's modules up in; a trimmed list shows its first in text order only."""
+    layers = reader.size("num_hidden_layers", "n_layers", "n_layer", "num_layers", default=64)
+    dense = reader.size("first_k_dense_replace", default=0, zero=True)
+    low, high = 0, layers
+    if role in {"experts", "shared_experts"}:
+        low = min(dense, layers - 1)
+    elif role == "mlp" and 0 < dense < layers:
+        high = dense
+    if trimmed:
+        shown = [i for i in (0, 1, 2, 3, 10, 11, 12) if low <= i < high]
+        return shown or [low]
+    step = max(1, (high - low) // 16)
+    return list(range(low, high, step))
+
+
+def _strings(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _everywhere(reader: Reader, config: Config, fmt: Format) -> Formats:
+    """Give every linear role `fmt`, but those on the config's ignore lists."""
+    skipped = [name for key in _SKIPPED for name in _strings(config.get(key))]
+    trimmed = isinstance(config.get("_trimmed"), Mapping)
+    modules = Modules(skipped)
+    formats: Formats = {}
+    for role in SAMPLES:
+        share = modules.layers_covered(role, _sampled(reader, role, trimmed))
+        most = 0.0 if trimmed else 0.125 if role in {"attention", "mixer", "indexer"} else 0.5
+        if share <= most:
+            formats[role] = fmt
+    if trimmed and fmt.bits < 6 and any("layers." in name for name in skipped):
+        reader.note("assumed_quantization", "quantization_config: its ignore list is cut in this"
+                    " source; attention is taken to be on it")  # fmt: skip
+        for role in ("attention", "mixer", "indexer"):
+            formats.pop(role, None)
+    return formats or {"experts": fmt}
+
+
+def grouped_format(bits: float, group: Any, zero: bool, names: Mapping[str, str]) -> Format:
+    """Return an integer format of `bits` with a 16-bit scale per `group` values.
+
+    `zero` adds a zero point of the same bits; `names` maps "bits/group" to the table's own.
+    """
+    size = group if isinstance(group, int) and group > 0 else 0
+    if f"{bits:g}/{size}" in names:
+        return get_format(names[f"{bits:g}/{size}"])
+    return custom_format(bits + ((16 + (bits if zero else 0)) / size if size else 0))
+
+
+def _bits(config: Config, *names: str) -> float:
+    for name in names:
+        value = config.get(name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 1 <= value <= 16:
+            return float(value)
+    raise ConfigError(f"quantization_config.{names[0]}: missing; bits per value, 1 to 16")
+
+
+def _fp8(reader: Reader, config: Config) -> Formats:
+    block = config.get("weight_block_size")
+    return _everywhere(reader, config, get_format("fp8_block" if block else "fp8"))
+
+
+def _integers(name: str) -> Callable[[Reader, Config], Formats]:
+    """Read AWQ, GPTQ and their kin: bits, group_size, and zero points stored either way."""
+
+    def read(reader: Reader, config: Config) -> Formats:
+        bits = _bits(config, "bits", "w_bit")
+        fmt = grouped_format(bits, config.get("group_size", config.get("q_group_size")), True,
+                             {"4/128": name})  # fmt: skip
+        return _everywhere(reader, config, fmt)
+
+    return read
+
+
+def _exl(reader: Reader, config: Config) -> Formats:
+    fmt = custom_format(_bits(config, "bits"), "fp16")
+    head = config.get("head_bits")
+    formats = _everywhere(reader, config, fmt)
+    if isinstance(head, (int, float)):
+        formats["head"] = custom_format(float(head), "fp16")
+    return formats
+
+
+def _hqq(reader: Reader, config: Config) -> Formats:
+    inner = config.get("quant_config")
+    weights = inner.get("weight_quant_params") if isinstance(inner, Mapping) else None
+    if not isinstance(weights, Mapping):
+        raise ConfigError("quantization_config.quant_config.weight_quant_params: missing")
+    bits, group = _bits(weights, "nbits"), weights.get("group_size")
+    pair = 32 / group if isinstance(group, int) and group > 0 else 0
+    return _everywhere(reader, config, custom_format(bits + pair))
+
+
+def _mlx(reader: Reader, config: Config) -> Formats:
+    """MLX quantises embedding and head too, with a 16-bit scale and bias per group."""
+    group = config.get("group_size", 64)
+    fmt = custom_format(_bits(config, "bits") + 32 / (group if isinstance(group, int) else 64))
+    return {**_everywhere(reader, config, fmt), "head": fmt, "embedding": fmt}
+
+
+def _bitsandbytes(reader: Reader, config: Config) -> Formats:
+    """NF4 keeps an fp32 scale per 64 values, in 8 bits when they are quantised again."""
+    if config.get("load_in_8bit"):
+        return _everywhere(reader, config, custom_format(8))
+    scale = 8 / 64 if config.get("bnb_4bit_use_double_quant") else 32 / 64
+    return _everywhere(reader, config, custom_format(4 + scale))
+
+
+def _fixed(name: str) -> Callable[[Reader, Config], Formats]:
+    return lambda reader, config: _everywhere(reader, config, get_format(name))
+
+
+def _mxfp4(reader: Reader, config: Config) -> Formats:
+    """gpt-oss: the experts only."""
+    del reader, config
+    return {"experts": get_format("mxfp4")}
+
+
+def _group_format(group: Config, outer: str) -> Format:
+    """Return the format of one entry of config_groups."""
+    weights = group.get("weights")
+    if not isinstance(weights, Mapping):
+        raise ConfigError("quantization_config.config_groups: a group without weights")
+    bits, size = _bits(weights, "num_bits"), weights.get("group_size")
+    active = isinstance(group.get("input_activations"), Mapping)
+    layout = str(group.get("format") or outer)
+    if weights.get("type") == "float":
+        if bits == 8:
+            block = weights.get("strategy") == "block"
+            mx = layout.startswith("mx")
+            name = "mxfp8" if mx else "fp8_block" if block else "fp8" if active else "fp8_weight"
+        else:
+            nv = size == 16 and not layout.startswith("mx")
+            name = ("nvfp4" if active else "nvfp4_weight") if nv else "mxfp4"
+        return get_format(name)
+    if bits == 8 and active:
+        return get_format("int8")
+    zero = weights.get("symmetric") is False
+    named = {} if zero else {"4/128": "int4_g128", "4/32": "int4", "8/128": "int8_weight"}
+    return grouped_format(bits, size, zero, named)
+
+
+def _groups(config: Config) -> list[tuple[Format, Config]]:
+    """Return config_groups with the format of each."""
+    groups = config.get("config_groups")
+    if not isinstance(groups, Mapping) or not groups:
+        raise ConfigError("quantization_config.config_groups: missing or empty")
+    if not all(isinstance(group, Mapping) for group in groups.values()):
+        raise ConfigError("quantization_config.config_groups: expected objects")
+    outer = str(config.get("format", ""))
+    return [(_group_format(group, outer), group) for group in groups.values()]
+
+
+def _targets(config: Config) -> dict[str, Format]:
+    """Return the format of each module that config_groups names."""
+    groups = _groups(config) if config.get("config_groups") else []
+    return {name: fmt for fmt, group in groups for name in _strings(group.get("targets"))}
+
+
+def _compressed(reader: Reader, config: Config) -> Formats:
+    """compressed-tensors: config_groups of targets; "Linear" is every linear layer."""
+    groups = _groups(config)
+    for fmt, group in groups:
+        if "Linear" in (_strings(group.get("targets")) or ["Linear"]):
+            return _everywhere(reader, config, fmt)
+    trimmed = any("_trimmed" in group for _, group in groups)
+    return _by_name(reader, _targets(config), trimmed)
+
+
+def _by_name(reader: Reader, named: Mapping[str, Format], trimmed: bool) -> Formats:
+    """Resolve formats listed module by module; of a cut list, unseen roles follow their like."""
+    formats: Formats = {}
+    modules = Modules(named)
+    for role in SAMPLES:
+        hit = modules.first(role, _sampled(reader, role, trimmed))
+        if hit:
+            formats[role] = named[hit]
+    if (hit := modules.find("lm_head")) is not None and hit in named:
+        formats["head"] = named[hit]
+    if trimmed:
+        for role, like in (("attention", "mixer"), ("mixer", "attention"),
+                           ("shared_experts", "mlp"), ("mlp", "shared_experts")):  # fmt: skip
+            if like in formats:
+                formats.setdefault(role, formats[like])
+        if "experts" not in formats:
+            formats["experts"] = get_format("nvfp4")
+        reader.note("assumed_quantization", "quantization_config: its list of modules is cut in"
+                    " this source; modules like those shown are taken to be alike")  # fmt: skip
+    return formats
+
+
+def _modelopt(reader: Reader, config: Config) -> Formats:
+    """ModelOpt: one quant_algo, or MIXED_PRECISION with a format per module."""
+    algorithm = str(config["quant_algo"]).upper()
+    layers = config.get("quantized_layers")
+    if isinstance(layers, Mapping) and layers:
+        named = _targets(config) | {
+            name: get_format(_ALGORITHMS.get(str(entry.get("quant_algo")).upper(), "fp8"))
+            for name, entry in layers.items()
+            if isinstance(entry, Mapping)
+        }
+        return _by_name(reader, named, "quantized_layers" in (config.get("_trimmed") or {}))
+    if algorithm in _ALGORITHMS:
+        return _everywhere(reader, config, get_format(_ALGORITHMS[algorithm]))
+    if "config_groups" in config:
+        return _compressed(reader, config)
+    raise ConfigError(f"quantization_config.quant_algo: {algorithm!r}; accepted: "
+                      + ", ".join(_ALGORITHMS))  # fmt: skip
+
+
+def _quark(reader: Reader, config: Config) -> Formats:
+    """AMD Quark: the weight's dtype in global_quant_config."""
+    whole = config.get("global_quant_config")
+    weight = whole.get("weight") if isinstance(whole, Mapping) else None
+    dtype = str(weight.get("dtype")) if isinstance(weight, Mapping) else ""
+    known = {"fp8_e4m3": "fp8", "fp4": "mxfp4", "int8": "int8", "int4": "int4_g128",
+             "uint4": "awq"}  # fmt: skip
+    if dtype not in known:
+        raise ConfigError(f"quantization_config.global_quant_config.weight.dtype: {dtype!r};"
+                          f" accepted: {', '.join(known)}")  # fmt: skip
+    return _everywhere(reader, config, get_format(known[dtype]))
+
+
+_METHODS: dict[str, Callable[[Reader, Config], Formats]] = {
+    "fp8": _fp8,
+    "fbgemm_fp8": _fixed("fp8"),
+    "awq": _integers("awq"),
+    "gptq": _integers("gptq"),
+    "gptq_marlin": _integers("gptq"),
+    "awq_marlin": _integers("awq"),
+    "intel/auto-round": _integers("gptq"),
+    "auto-round": _integers("gptq"),
+    "auto_round": _integers("gptq"),
+    "exl2": _exl,
+    "exl3": _exl,
+    "hqq": _hqq,
+    "mlx": _mlx,
+    "bitsandbytes": _bitsandbytes,
+    "bitnet": _fixed("ternary"),
+    "mxfp4": _mxfp4,
+    "compressed-tensors": _compressed,
+    "modelopt": _modelopt,
+    "quark": _quark,
+}

@@ -51,11 +51,10 @@ def switched(reader: Reader, layers: int) -> list[float]:
     return [window if slides else math.inf for slides in sliding]
 
 
-def patterned(period: int | None, window: float, full_last: bool = False) -> Windows:
+def patterned(period: int | None, window: float) -> Windows:
     """Layers alternate: `layer_types` wins, then `sliding_window_pattern`, then `period`.
 
-    Of every `period` layers the last is full; a pattern may be a text such as "LLLG". With
-    `full_last` the network's last layer is full whatever the pattern.
+    Of every `period` layers the last is full; a pattern may be a text such as "LLLG".
     """
 
     def read(reader: Reader, layers: int) -> list[float]:
@@ -75,8 +74,6 @@ def patterned(period: int | None, window: float, full_last: bool = False) -> Win
             raise ConfigError(
                 f"{reader.path}sliding_window_pattern: {pattern!r}; accepted: a period or L and G"
             )
-        if full_last and not isinstance(pattern, int):
-            sliding[-1] = False
         return [size if slides else math.inf for slides in sliding]
 
     return read

@@ -7,11 +7,6 @@ from planner.models.reader import Reader
 from planner.models.windows import patterned, switched, uniform
 
 
-def _exaone_windows(reader: Reader, layers: int) -> list[float]:
-    """EXAONE 4: a null `sliding_window` is full attention, else every fourth layer is full."""
-    return patterned(4, 4096)(reader, layers)
-
-
 def _qk_norm(reader: Reader, shape: Shape) -> int:
     """Cohere and StableLM: a norm over all heads, where the file asks for it."""
     asked = reader.flag("use_qk_norm", "qk_layernorm")
@@ -24,9 +19,9 @@ def _sub_norms(reader: Reader, shape: Shape) -> int:
 
 
 def _xielu(reader: Reader, shape: Shape) -> int:
-    """Apertus: two learned scalars and two buffers of the activation."""
+    """Apertus: two learned scalars of the activation (its constants are not in checkpoints)."""
     del reader, shape
-    return 4
+    return 2
 
 
 def _stablelm_norms(reader: Reader) -> int:
@@ -65,7 +60,7 @@ _TABLE: dict[str, Traits] = {
                       windows=switched, tied=True, defaults={"num_key_value_heads": 4}),
     "seed_oss": Traits(qkv_bias="attention_bias", out_bias="attention_out_bias",
                        mlp_bias="mlp_bias", defaults={"attention_bias": True, "head_dim": 128}),
-    "exaone4": Traits(qk_norm="head", windows=_exaone_windows),
+    "exaone4": Traits(qk_norm="head", windows=patterned(4, 4096)),
     "olmo": Traits(qkv_bias="attention_bias", out_bias="attention_bias", norms=0, final_norms=0),
     "olmo2": _OLMO2,
     "olmo3": Traits(qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="full",
