@@ -27,6 +27,7 @@ FAMILIES = (
     "deepseek_v4",
     "gemma_edge",
     "windowed_moe",
+    "step3",
     "longcat",
     "rwkv",
     "mamba",

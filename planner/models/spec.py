@@ -138,10 +138,13 @@ class ModelSpec:
 
     @property
     def kind(self) -> str:
-        """dense, moe, hybrid or hybrid+moe."""
-        moe = "moe" if any(part.routed()[0] for _, part in self._parts()) else ""
-        hybrid = "hybrid" if any(part.states() for _, part in self._parts()) else ""
-        return "+".join(filter(None, (hybrid, moe))) or "dense"
+        """dense, moe, hybrid, hybrid+moe, or ssm where nothing is cached per token."""
+        parts = [part for _, part in self._parts()]
+        recurrent = any(part.states() and not part.caches() for part in parts)
+        if recurrent and not any(part.caches() for part in parts):
+            return "ssm"
+        moe = "moe" if any(part.routed()[0] for part in parts) else ""
+        return "+".join(filter(None, ("hybrid" if recurrent else "", moe))) or "dense"
 
     def formats(self, weights: str | None = None, kv: str | None = None) -> Formats:
         """Return the formats to run with: the checkpoint's own, or `weights` for its linears.

@@ -16,8 +16,8 @@ from planner.models.decoder import (
     read_dense,
     read_experts,
     read_shape,
-    sparse_layers,
 )
+from planner.models.families.step3 import enumerated_layers
 from planner.models.parts import Block, Part
 from planner.models.reader import Reader
 from planner.models.spec import ModelSpec
@@ -77,7 +77,7 @@ def _sinks(reader: Reader, name: str, heads: int, default: bool = False) -> int:
 
 
 def _mlps(reader: Reader, shape: Shape, traits: Traits) -> list[tuple[Part, ...]]:
-    sparse = sparse_layers(reader, shape.layers)
+    sparse = enumerated_layers(reader, shape.layers)
     experts = read_experts(reader, shape, traits.moe or Moe()) if any(sparse) else ()
     dense = () if all(sparse) else (read_dense(reader, shape, traits),)
     return [experts if mixture else dense for mixture in sparse]
