@@ -1,0 +1,46 @@
+# One command each: everything runs inside .venv, made from the hashed requirements.lock.
+SHELL := /bin/bash
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null && $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$p && break; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+JOBS ?= 2
+
+.PHONY: run test test-all lint format bench lock clean
+
+run: $(STAMP) ## Answer a worked example
+	$(BIN)/planner plan meta-llama/Llama-3.1-70B-Instruct --gpu h100-sxm5 --tp 4 --context 8192
+
+test: lint ## Lint, type-check and run the tests, without the slow ones
+	$(BIN)/pytest -n $(JOBS) -m "not slow"
+
+test-all: lint ## The same with the slow ones
+	$(BIN)/pytest -n $(JOBS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Speed, as ratios within one run
+	$(BIN)/python bench/speed.py
+
+lock: ## Compile requirements.lock from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" \
+		--quiet --output-file requirements.lock
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv is needed"; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
