@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from planner.models.decoder import EXPERTS, HIDDEN, LAYERS, Importer, Moe, Traits, decoder
-from planner.models.reader import Reader, first_key
+from planner.models.reader import ConfigError, Reader, first_key
 from planner.models.spec import ModelSpec
 
 FAMILIES = (
@@ -35,6 +37,9 @@ FAMILIES = (
     "lfm2",
 )
 """Modules of `planner.models.families`; each declares MODEL_TYPES, one importer a type."""
+
+LARGEST_FILE = 10_000_000
+"""Size of the largest config read [byte]."""
 
 _NESTED = ("text_config", "llm_config", "language_config")
 
@@ -64,6 +69,8 @@ def read_config(config: Mapping[str, Any], model_id: str = "",
     root = Reader(config)
     nested = root.nested(*_NESTED)
     text = nested if nested and first_key(nested.config, HIDDEN + LAYERS) else root
+    if text is root and nested:
+        root.used = {key: value for key, value in root.used.items() if value is not nested.used}
     named = root.text("model_type"), text.text("model_type")
     table = importers()
     importer = next((table[name] for name in named if name in table), read_assumed)
@@ -77,10 +84,14 @@ def read_config(config: Mapping[str, Any], model_id: str = "",
 
 def read_assumed(reader: Reader) -> ModelSpec:
     """Read a config of unknown model_type as a plain decoder, and note what was assumed."""
+    name = reader.text("model_type")
+    kind = f"model_type {name!r} is unknown" if name else "there is no model_type"
     traits, said = assumed_traits(reader)
-    spec = decoder(traits)(reader)
-    kind = reader.text("model_type") or "without model_type"
-    reader.note("assumed_architecture", f"model_type {kind}: read as {said}")
+    try:
+        spec = decoder(traits)(reader)
+    except ConfigError as error:
+        raise ConfigError(f"{error} ({kind})") from error
+    reader.note("assumed_architecture", f"{kind}: read as {said}")
     return spec
 
 
@@ -96,3 +107,48 @@ def assumed_traits(reader: Reader) -> tuple[Traits, str]:
     attention = "latent attention (MLA)" if latent else "grouped-query attention"
     mlp = "a mixture of gated experts" if moe else "a gated MLP"
     return traits, f"a pre-norm decoder with {attention} and {mlp}"
+
+
+def import_file(path: Path | str) -> ModelSpec:
+    """Return the ModelSpec of a config.json (any name) or of a directory holding one.
+
+    A hf_quant_config.json beside it says how weights are stored where the config does not. Raises
+    ConfigError, naming file and problem, for what is missing, malformed, too large or unusable.
+    """
+    path = Path(path)
+    file = path / "config.json" if path.is_dir() else path
+    config = load_json(file)
+    beside = file.with_name("hf_quant_config.json")
+    if file.name == "config.json" and "quantization_config" not in config and beside.is_file():
+        stored = load_json(beside).get("quantization")
+        if isinstance(stored, Mapping):
+            config["quantization_config"] = {"quant_method": "modelopt", **stored}
+    name = file.stem if file.stem != "config" else file.resolve().parent.name
+    try:
+        return import_config(config, name, str(path))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def load_json(file: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of at most LARGEST_FILE bytes; raises ConfigError."""
+    try:
+        size = file.stat().st_size
+        if size > LARGEST_FILE:
+            raise ConfigError(f"{file}: {size} bytes; a config has at most {LARGEST_FILE}")
+        found = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except RecursionError:
+        raise ConfigError(f"{file}: nested too deeply") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}") from error
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(f"{file}: not valid JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ConfigError(f"{file}: expected a JSON object, got {type(found).__name__}")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

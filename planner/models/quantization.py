@@ -17,9 +17,9 @@ _SKIPPED = ("ignore", "ignored_layers", "modules_to_not_convert", "exclude_modul
             "exclude")  # fmt: skip
 _ALGORITHMS = {
     "FP8": "fp8", "FP8_PB_WO": "fp8_block", "FP8_PER_CHANNEL_PER_TOKEN": "fp8", "NVFP4": "nvfp4",
-    "W4A16_NVFP4": "nvfp4_weight", "NVFP4_AWQ": "nvfp4", "MXFP4": "mxfp4",
-    "W4A8_MXFP4_FP8": "mxfp4", "MXFP8": "mxfp8", "W4A16_AWQ": "awq", "W4A8_AWQ": "awq", "W8A8_SQ_PER_CHANNEL": "int8",
-    "INT8": "int8", "W8A16": "int8_weight",
+    "W4A16_NVFP4": "nvfp4_weight", "NVFP4_AWQ": "nvfp4", "MXFP4": "mxfp4", "MXFP8": "mxfp8",
+    "W4A8_MXFP4_FP8": "mxfp4", "W4A16_AWQ": "awq", "W4A8_AWQ": "awq", "INT8": "int8",
+    "W8A8_SQ_PER_CHANNEL": "int8", "W8A16": "int8_weight",
 }  # fmt: skip
 """Names of NVIDIA ModelOpt for a format."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.models.spec import Note
 
-LARGEST = {"layers": 4096, "default": 10**9}
+LARGEST = {"layers": 4096, "hidden": 2**20, "heads": 2**16, "experts": 2**16, "default": 10**9}
 """Sizes above these are refused as absurd."""
 
 OUTER = frozenset(

@@ -54,6 +54,8 @@ class ModelSpec:
     mtp: tuple[LayerGroup, ...] = ()
     """Multi-token-prediction layers; not counted in `total_params`."""
     mtp_other_params: int = 0
+    vision_params: int = 0
+    """Parameters of an image encoder, where known: loaded by engines, not used to decode [-]."""
     max_context: int | None = None
     state_dtype: str | None = None
     """Format the checkpoint asks for its recurrent state in."""
