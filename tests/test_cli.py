@@ -1,0 +1,198 @@
+"""The command line as a person meets it: answers, refusals in one line, documentation that matches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.cli import COMMANDS, main
+
+LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
+PLAN = ["plan", LLAMA, "--gpu", "h100-sxm5", "--tp", "4", "--context", "8192"]
+CONFIG = {
+    "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 128256,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+    "max_position_embeddings": 131072, "torch_dtype": "bfloat16", "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that must be refused; return its one line."""
+    with pytest.raises(SystemExit) as stop:
+        main([*arguments])
+    printed = capsys.readouterr()
+    assert stop.value.code == 2
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert "Traceback" not in printed.err
+    return printed.err
+
+
+def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    main([*arguments])
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return printed.out
+
+
+def test_plan_says_it_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answered(capsys, *PLAN)
+    assert "Memory-bound at every batch: intensity saturates at 59.8 FLOP/byte" in out
+    assert "the ridge is 295" in out
+    assert "328 kB" in out or "320" in out
+    assert "\x1b[" not in out  # plain in a pipe
+
+
+def test_plan_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = json.loads(answered(capsys, *PLAN, "--batch", "1,64", "--json"))
+    assert list(answer) == ["scenario", "limits", "memory", "points", "serving", "kernels",
+                            "notes", "editions"]  # fmt: skip
+    assert {"batch", "context", "flops", "bytes", "arithmetic_intensity", "bound",
+            "roofline_tpot_s", "tpot_s", "tokens_per_s", "tokens_per_s_per_gpu",
+            "tokens_per_s_per_user", "mbu", "mfu"} == set(answer["points"][0])  # fmt: skip
+    assert answer["memory"]["kv_bytes_per_token"] == 327_680
+    assert [point["batch"] for point in answer["points"]] == [1, 64]
+
+
+def test_organisation_and_case_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answered(capsys, "models", "show", "llama-3.1-70b-instruct", "--json")
+    assert json.loads(out)["total_params"] == 70_553_706_496
+
+
+def test_gpus_show_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = json.loads(answered(capsys, "gpus", "show", "h100-sxm5", "--json"))
+    assert facts["ridge_point"]["bf16"] == pytest.approx(295, abs=1)
+    assert facts["memory_bytes"] == 80 * 2**30
+    assert {"id", "name", "peaks_flops_per_s", "bandwidth_bytes_per_s", "link", "domain_size",
+            "tdp_w", "sources", "notes"} <= set(facts)  # fmt: skip
+
+
+def test_models_and_gpus_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "b200-sxm" in answered(capsys, "gpus", "list", "--vendor", "nvidia")
+    assert len(json.loads(answered(capsys, "gpus", "list", "--json"))) == 143
+    assert "Llama-3.1-70B" in answered(capsys, "models", "list", "--text", "llama-3.1")
+
+
+def test_recommend_ranks_all_that_hold_it(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answered(
+        capsys, "recommend", LLAMA, "--context", "8192", "--tpot-ms", "50", "--all", "--json"
+    )
+    answer = json.loads(out)
+    rates = [choice["tokens_per_s_per_gpu"] for choice in answer["choices"]]
+    assert rates == sorted(rates, reverse=True)
+    assert len(rates) > 40
+    assert all(choice["tpot_s"]["p50"] <= 0.05 for choice in answer["choices"])
+    assert {"t4", "rtx-3090"} & {row["gpu"] for row in answer["refused"]} or answer["refused"]
+    assert all(row["reason"] for row in answer["refused"])
+
+
+def test_kernels_sweep_and_roofline(capsys: pytest.CaptureFixture[str]) -> None:
+    kernels = answered(capsys, "kernels", LLAMA, "--gpu", "h100-sxm5", "--batch", "8")
+    assert "attention" in kernels
+    assert "memory" in kernels
+    lines = answered(
+        capsys, "sweep", LLAMA, "--gpu", "h100-sxm5,b200-sxm", "--tp", "4,8", "--batch", "1,2"
+    ).splitlines()
+    assert len(lines) == 1 + 2 * 2 * 2
+    assert "fp8" in answered(capsys, "roofline", "--gpu", "h100-sxm5")
+
+
+def test_own_config_and_own_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "my-model.json"
+    config.write_text(json.dumps(CONFIG), "utf-8")
+    gpu = tmp_path / "gpu.toml"
+    gpu.write_text(
+        'id = "mine"\nname = "Mine"\nbandwidth_bytes_per_s = 4e12\nmemory_bytes = 96e9\n'
+        'source = "a test"\n[peaks_flops_per_s]\nbf16 = 1.2e15\n',
+        "utf-8",
+    )
+    out = answered(capsys, "plan", str(config), "--gpu", str(gpu), "--batch", "1", "--json")
+    assert json.loads(out)["limits"]["ridge_point"] == 300
+
+
+def test_context_beyond_the_model_is_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answered(capsys, *PLAN[:-1], "200000", "--batch", "1")
+    assert "context_beyond_model" in out
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (["plan", "meta-llama/Lama-3.1-70B-Instruct", "--gpu", "h100-sxm5"],
+         ["model", "meta-llama/Llama-3.1-70B-Instruct"]),
+        (["plan", LLAMA, "--gpu", "h1000"], ["gpu", "h100-sxm5"]),
+        ([*PLAN, "--batch", "0"], ["batch", "0"]),
+        ([*PLAN, "--batch", "-4"], ["batch", "-4"]),
+        ([*PLAN, "--batch", "many"], ["batch", "many"]),
+        (["plan", LLAMA, "--gpu", "h100-sxm5", "--tp", "3"], ["tp", "64 attention heads"]),
+        (["plan", LLAMA, "--gpu", "h100-sxm5", "--tp", "0"], ["tp"]),
+        ([*PLAN, "--weights", "fp5"], ["weights", "fp8"]),
+        ([*PLAN, "--kv", "fp5"], ["kv", "fp8"]),
+        ([*PLAN, "--engine", "vlm"], ["engine", "vllm"]),
+        ([*PLAN, "--concurrency", "8"], ["isl", "osl"]),
+        (["plan", LLAMA], ["--gpu"]),
+        (["plan", "no-such-file.json", "--gpu", "h100-sxm5"], ["no-such-file.json"]),
+        (["recommend", LLAMA], ["gpu", "--all"]),
+        (["fly"], ["fly"]),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(
+    change: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refused(capsys, *change)
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", ["config.json"]),
+        ('{"model_type": "llama"', ["config.json"]),
+        ("[1, 2]", ["object"]),
+        (json.dumps(CONFIG | {"hidden_size": -1}), ["hidden_size", "-1"]),
+        (json.dumps(CONFIG | {"num_hidden_layers": 10**12}), ["num_hidden_layers"]),
+        (json.dumps(CONFIG | {"vocab_size": 10**40}), ["vocab_size"]),
+        (json.dumps(CONFIG).replace("4096", "NaN"), ["hidden_size"]),
+        (json.dumps(CONFIG | {"hidden_size": "big"}), ["hidden_size"]),
+        (json.dumps({k: v for k, v in CONFIG.items() if k != "hidden_size"}), ["hidden_size"]),
+        ("[" * 100_000, ["config.json"]),
+    ],
+)
+def test_bad_configs_are_one_line(
+    text: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(text, "utf-8")
+    line = refused(capsys, "plan", str(path), "--gpu", "h100-sxm5")
+    for word in words:
+        assert word in line
+
+
+def test_a_config_of_100_mb_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.json"
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+    assert "config.json" in refused(capsys, "plan", str(path), "--gpu", "h100-sxm5")
+
+
+def test_a_missing_format_is_emulated_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    out = answered(
+        capsys, "plan", LLAMA, "--gpu", "a100-sxm4-80gb", "--tp", "4", "--weights", "fp8"
+    )
+    assert "emulated_format" in out
+    assert "bf16" in out
+
+
+def test_readme_names_every_command() -> None:
+    readme = Path(__file__).parents[1].joinpath("README.md").read_text("utf-8")
+    for name in COMMANDS:
+        assert f"planner {name}" in readme, name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = answered(capsys, name, "--help")
+    assert f"planner {name}" in out
