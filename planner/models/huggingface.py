@@ -49,22 +49,30 @@ def importers() -> dict[str, Importer]:
     """Return the importer of every known model_type."""
     table: dict[str, Importer] = {}
     for family in FAMILIES:
-        table.update(import_module(f"planner.models.families.{family}").MODEL_TYPES)
+        table.update(family_types(family))
     return table
 
 
-def import_config(config: Mapping[str, Any], model_id: str = "", source: str = "") -> ModelSpec:
+def family_types(family: str) -> dict[str, Importer]:
+    """Return the importers of one of FAMILIES by model_type."""
+    found: dict[str, Importer] = import_module(f"planner.models.families.{family}").MODEL_TYPES
+    return found
+
+
+def import_config(config: Mapping[str, Any], model_id: str = "", source: str = "",
+                  family: str = "") -> ModelSpec:  # fmt: skip
     """Return the ModelSpec of a parsed config.json.
 
     An unknown `model_type` with sufficient fields is imported as a plain decoder, with a note;
-    raises ConfigError naming the missing field otherwise.
+    raises ConfigError naming the missing field otherwise. `family`, one of FAMILIES, spares
+    loading the others where it is known.
     """
-    spec, _ = read_config(config, model_id, source)
+    spec, _ = read_config(config, model_id, source, family)
     return spec
 
 
-def read_config(config: Mapping[str, Any], model_id: str = "",
-                source: str = "") -> tuple[ModelSpec, dict[str, Any]]:  # fmt: skip
+def read_config(config: Mapping[str, Any], model_id: str = "", source: str = "",
+                family: str = "") -> tuple[ModelSpec, dict[str, Any]]:  # fmt: skip
     """Like `import_config`; also return the fields of the config that were used."""
     root = Reader(config)
     nested = root.nested(*_NESTED)
@@ -72,7 +80,7 @@ def read_config(config: Mapping[str, Any], model_id: str = "",
     if text is root and nested:
         root.used = {key: value for key, value in root.used.items() if value is not nested.used}
     named = root.text("model_type"), text.text("model_type")
-    table = importers()
+    table = family_types(family) if family else importers()
     importer = next((table[name] for name in named if name in table), read_assumed)
     spec = importer(text)
     spec = replace(
