@@ -30,6 +30,8 @@ class Quantization:
     """Format of each role that is not in the model's own type."""
     kv: str | None = None
     """Format of the KV cache the checkpoint brings scales for."""
+    vectors: str | None = None
+    """Format of norms, biases and other vectors, where it is not the model's own type."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +173,7 @@ class ModelSpec:
         as each can be, experts over all `ranks`; norms and other vectors replicate.
         """
         formats = formats or self.formats()
-        own = get_format(self.dtype).bytes
+        own = self._vector_bytes()
         total = self.embedding_params * formats.weights["embedding"].bytes / tp
         if not self.tied_embeddings:
             total += self.lm_head_params * formats.weights["head"].bytes / tp
@@ -181,10 +183,13 @@ class ModelSpec:
     def mtp_bytes(self, formats: Formats | None = None, tp: int = 1, ranks: int = 1) -> float:
         """Bytes of the multi-token-prediction layers, counted like `weights_bytes` [byte]."""
         formats = formats or self.formats()
-        own = get_format(self.dtype).bytes
+        own = self._vector_bytes()
         return self.mtp_other_params * own + sum(
             _group_bytes(group, formats, own, tp, ranks) for group in self.mtp
         )
+
+    def _vector_bytes(self) -> float:
+        return get_format(self.quantization.vectors or self.dtype).bytes
 
     def head_kernel(self, formats: Formats) -> Kernel:
         """The product with the LM head, once a step; a tied head reads the embedding table."""
