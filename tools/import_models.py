@@ -59,8 +59,11 @@ def changed(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_variants(entries: dict[str, Entry], variants: dict[str, Any]) -> None:
-    stored_elsewhere = "how weights are stored is inferred: the repository says it in" \
-        " hf_quant_config.json, which was not seen"  # fmt: skip
+    """Add networks of known shapes in other formats, and formats stated outside config.json."""
+    stored_elsewhere = (
+        "weight formats are inferred: the repository states them in hf_quant_config.json,"
+        " which was not seen"
+    )
     for model_id, quantization in variants["quantization"].items():
         entry = entries[model_id]
         entry["config"] = {**entry["config"], "quantization_config": quantization}
@@ -115,6 +118,7 @@ def main(folder: Path) -> None:
     add_variants(entries, variants)
     vision = {row["hf_id"]: int(float(row["vision_params"]))
               for row in rows(folder / "parameter_truth.csv") if row["vision_params"]}  # fmt: skip
+    vision |= variants["vision_params"]
     aliases = {row["alias"]: row["same_shapes_as"] for row in rows(folder / "aliases.csv")}
     aliases |= variants["aliases"]
     known = {model_id.lower() for model_id in entries}
@@ -132,7 +136,7 @@ def main(folder: Path) -> None:
             line["aliases"] = names
         if kept["notes"]:
             line["notes"] = kept["notes"]
-        if image := kept.get("vision_params", vision.get(model_id, vision.get(own))):
+        if image := vision.get(model_id, vision.get(own)):
             line["vision_params"] = image
         families[family].append({**line, "config": kept["config"]})
     missing = sorted(of for of in aliases.values() if of not in index)
@@ -140,8 +144,8 @@ def main(folder: Path) -> None:
         raise SystemExit(f"aliases of unknown models: {missing}")
     DATA.mkdir(exist_ok=True)
     for family, found in families.items():
-        text = f'{{"edition": "{EDITION}", "family": "{family}", "models": [\n{as_lines(found)}\n]}}\n'
-        (DATA / f"{family}.json").write_text(text, encoding="utf-8")
+        head = f'{{"edition": "{EDITION}", "family": "{family}", "models": [\n'
+        (DATA / f"{family}.json").write_text(head + as_lines(found) + "\n]}\n", encoding="utf-8")
     whole = {"edition": EDITION, "models": index, "aliases": aliases}
     (DATA / "index.json").write_text(json.dumps(whole, indent=0) + "\n", encoding="utf-8")
     print(len(index), "models,", len(aliases), "aliases,", len(families), "families")

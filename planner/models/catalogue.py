@@ -75,7 +75,7 @@ def get_model(name: str | Mapping[str, Any], *, local: bool = True) -> ModelSpec
 
 def _import_path(name: str) -> ModelSpec:
     if name.lower().endswith(".gguf"):
-        from planner.models.gguf import import_gguf  # noqa: PLC0415 (numpy-heavy, rarely needed)
+        from planner.models.gguf import import_gguf
 
         return import_gguf(name)
     return import_file(name)
