@@ -25,7 +25,7 @@ from planner.precision import Format, UnknownFormat, custom_format, get_format
 _BLOCK = re.compile(r"^blk\.(\d+)\.(.+?)(?:\.weight)?$")
 _ROLES: tuple[tuple[str, str], ...] = (
     (r"indexer\.", "indexer"),
-    (r"ffn_(gate|up|down|gate_up)_exps$", "experts"),
+    (r"ffn_(gate|up|down|gate_up)_exps(\.bias)?$", "experts"),
     (r"ffn_latent_(down|up)$|ffn_(gate|up|down)_shexp$", "shared_experts"),
     (r"ffn_gate_inp$", "router"),
     (r"ssm_(in|x|dt|out|f_a|f_b|g_a|g_b)$|shortconv\.(in|out)_proj$", "mixer"),
@@ -44,6 +44,8 @@ _UNCOUNTED = re.compile(r"^(rope_|v\.|a\.|mm\.|resampler|blk\.\d+\.(nextn|attn_r
 _EXPERTS = {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
             "num_experts_per_tok"}  # fmt: skip
 """Fields that a key of zero experts would set."""
+_MOST = 0.95
+"""Part of a role's parameters that names its format [-]."""
 _CLOSE = 0.005
 """Part by which the file's parameters may differ from the model's without a note [-]."""
 
@@ -340,10 +342,16 @@ def _counts(tensor: Tensor, layers: float) -> bool:
 
 
 def _format(types: Counter[str], size: int) -> Format:
-    main = _named(types.most_common(1)[0][0])
-    if len(types) == 1 and main is not None:
-        return main
-    return custom_format(8 * size / types.total(), main.compute if main else "fp16")
+    """Return the format of so many elements of each type, `size` bytes in all.
+
+    A type of nearly all of them gives its name to the mean.
+    """
+    kind, elements = types.most_common(1)[0]
+    main = _named(kind)
+    bits = 8 * size / types.total()
+    if main is None or elements < _MOST * types.total():
+        return custom_format(bits, main.compute if main else "fp16")
+    return main if len(types) == 1 else replace(main, bits=bits)
 
 
 def _named(kind: str) -> Format | None:
