@@ -1,0 +1,1 @@
+"""The service: plans over REST, stored scenarios and comparisons."""

@@ -1,0 +1,1 @@
+"""Models and accelerators: the catalogue's, and those a workspace brought itself."""

@@ -1,0 +1,103 @@
+"""From the names in a request to what the planner takes: the one place where ids are resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from api.catalog.own import ACCELERATOR, MODEL, OWN, OwnObjects
+from api.web.call import ask
+from planner.answer import Plan
+from planner.hw import get_accelerator
+from planner.models import get_model
+from planner.planning import plan
+from planner.scenario import Scenario
+
+Name = str | dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """A scenario whose own objects stand in it, with a digest of each."""
+
+    scenario: Scenario
+    digests: dict[str, str]
+
+
+class Names:
+    """Resolves ids for one workspace. A service never opens a file that a request names."""
+
+    def __init__(self, own: OwnObjects, workspace: str) -> None:
+        self.own = own
+        self.workspace = workspace
+
+    def model(self, name: Name) -> Name:
+        """Return a catalogue id or a config; raises a 422 problem for anything else."""
+        return self._resolved(name, MODEL, lambda known: get_model(known, local=False))
+
+    def accelerator(self, name: Name) -> Name:
+        """Return a catalogue id or an accelerator object."""
+        return self._resolved(
+            name, ACCELERATOR, lambda known: get_accelerator(known, allow_files=False)
+        )
+
+    def inline(self, scenario: Scenario) -> Inlined:
+        """Return the scenario as the planner takes it."""
+        found = {"model": self.model(scenario.model), "gpu": self.accelerator(scenario.gpu)}
+        digests = {
+            field: self.own.digest(self.workspace, kind, name)
+            for field, kind, name in (
+                ("model", MODEL, scenario.model), ("gpu", ACCELERATOR, scenario.gpu),
+            )
+            if is_own(name)
+        }  # fmt: skip
+        changed = {k: v for k, v in found.items() if v is not getattr(scenario, k)}
+        return Inlined(scenario.model_copy(update=changed) if changed else scenario, digests)
+
+    def plan(self, scenario: Scenario) -> tuple[Plan, dict[str, str]]:
+        """Return the plan of a scenario, told in its own names, and the digests it rests on."""
+        inlined = self.inline(scenario)
+        found = ask(plan, inlined.scenario)
+        if inlined.scenario is not scenario:
+            names = {"model": scenario.model, "gpu": scenario.gpu}
+            told = found.scenario.model_copy(update=names)
+            found = found.model_copy(update={"scenario": told})
+        return found, inlined.digests
+
+    def _resolved(self, name: Name, kind: str, check: Callable[[Name], object]) -> Name:
+        if is_own(name):
+            return self.own.document(self.workspace, kind, str(name))
+        if isinstance(name, str):
+            ask(check, name)
+        return name
+
+
+def is_own(name: object) -> bool:
+    """Return whether a name is the id of an object of the workspace."""
+    return isinstance(name, str) and name.startswith(OWN)
+
+
+def label(name: Name) -> str:
+    """Return what an inline object is called in lists and filters."""
+    if isinstance(name, str):
+        return name
+    for key in ("id", "name", "_name_or_path", "model_type", "base"):
+        if isinstance(name.get(key), str) and name[key]:
+            return str(name[key])[:200]
+    return "inline"
+
+
+def canonical_model(name: Name) -> str:
+    """Return the id that lists and filters know a model by."""
+    if isinstance(name, str) and not is_own(name):
+        return ask(get_model, name, local=False).id
+    return label(name)
+
+
+def canonical_gpu(name: Name) -> str:
+    """Return the id that lists and filters know an accelerator by."""
+    if isinstance(name, str) and not is_own(name):
+        return ask(get_accelerator, name, allow_files=False).id
+    return label(name)

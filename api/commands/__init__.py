@@ -1,0 +1,1 @@
+"""Commands that the service adds to `planner`."""

@@ -1,0 +1,1 @@
+"""Answers that are not stored: plans, sweeps, recommendations, rooflines."""

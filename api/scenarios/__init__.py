@@ -1,0 +1,1 @@
+"""Stored scenarios: the question, its revisions and its answers."""

@@ -1,0 +1,107 @@
+"""Routes of stored scenarios."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from litestar import Controller, Response, delete, get, post, put
+from litestar.di import NamedDependency
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from api.scenarios.repository import Filters
+from api.scenarios.schemas import RevisionList, ScenarioPage, StoredPlan, StoredScenario
+from api.scenarios.service import PATH, Scenarios
+from api.web.idempotency import Once
+from api.web.parameters import Cursor, IdempotencyKey, IfMatch, IfNoneMatch, Limit, Text
+from api.web.tags import etag, require_match, tagged
+from planner.scenario import Scenario
+
+Stored = NamedDependency[Scenarios]
+Filter = Annotated[str | None, QueryParameter(max_length=200)]
+
+
+def _response(found: StoredScenario) -> Response[StoredScenario]:
+    return Response(found, headers={"ETag": etag(found.revision)})
+
+
+class ScenarioController(Controller):
+    """Scenarios."""
+
+    path = PATH
+    tags = ["scenarios"]  # noqa: RUF012 - the framework's own protocol
+
+    @post(operation_id="createScenario", sync_to_thread=True, opt={"made": True})
+    def create(
+        self, data: JSONBody[Scenario], scenarios: Stored, raw: NamedDependency[bytes],
+        idempotency_key: IdempotencyKey = None,
+    ) -> Response[StoredScenario]:  # fmt: skip
+        """Store a scenario with the plan it has today."""
+        once = Once.of(scenarios.workspace, idempotency_key, PATH, raw)
+        return scenarios.create(data, once).response()
+
+    @get(operation_id="listScenarios", sync_to_thread=True)
+    def page(
+        self, scenarios: Stored, tag: Filter = None, model: Filter = None,
+        gpu: Filter = None, text: Text = None, deleted: Annotated[bool, QueryParameter()] = False,
+        limit: Limit = 50, cursor: Cursor = None,
+    ) -> ScenarioPage:  # fmt: skip
+        """List scenarios, oldest first; filters are joined by and."""
+        return scenarios.page(Filters(tag, model, gpu, text, deleted), cursor, limit)
+
+    @get("/{scenario_id:str}", operation_id="getScenario", sync_to_thread=True)
+    def read(
+        self, scenario_id: FromPath[str], scenarios: Stored,
+        if_none_match: IfNoneMatch = None,
+    ) -> Response[StoredScenario]:  # fmt: skip
+        """Read a scenario; its ETag is the revision."""
+        found = scenarios.get(scenario_id)
+        return tagged(if_none_match, found.model_dump_json().encode(), etag(found.revision))
+
+    @put("/{scenario_id:str}", operation_id="replaceScenario", sync_to_thread=True)
+    def replace(
+        self, scenario_id: FromPath[str], data: JSONBody[Scenario], scenarios: Stored,
+        if_match: IfMatch = None,
+    ) -> Response[StoredScenario]:  # fmt: skip
+        """Ask the question anew; the earlier revision is kept."""
+        return _response(scenarios.replace(scenario_id, data, require_match(if_match)))
+
+    @delete("/{scenario_id:str}", operation_id="deleteScenario", sync_to_thread=True)
+    def remove(
+        self, scenario_id: FromPath[str], scenarios: Stored,
+        if_match: IfMatch = None,
+    ) -> None:  # fmt: skip
+        """Put a scenario away; it can be restored."""
+        scenarios.delete(scenario_id, require_match(if_match))
+
+    @post("/{scenario_id:str}/restore", operation_id="restoreScenario", sync_to_thread=True,
+          status_code=200, opt={"bodiless": True})  # fmt: skip
+    def restore(
+        self, scenario_id: FromPath[str], scenarios: Stored,
+        if_match: IfMatch = None,
+    ) -> Response[StoredScenario]:  # fmt: skip
+        """Bring a deleted scenario back."""
+        return _response(scenarios.restore(scenario_id, require_match(if_match)))
+
+    @post("/{scenario_id:str}/recompute", operation_id="recomputeScenario", sync_to_thread=True,
+          status_code=200, opt={"bodiless": True})  # fmt: skip
+    def recompute(
+        self, scenario_id: FromPath[str], scenarios: Stored,
+        if_match: IfMatch = None,
+    ) -> Response[StoredScenario]:  # fmt: skip
+        """Store the answer of today as a new revision."""
+        return _response(scenarios.recompute(scenario_id, require_match(if_match)))
+
+    @get("/{scenario_id:str}/revisions", operation_id="listRevisions", sync_to_thread=True)
+    def revisions(self, scenario_id: FromPath[str], scenarios: Stored) -> RevisionList:
+        """List what the scenario was, revision by revision."""
+        return scenarios.revisions(scenario_id)
+
+    @get("/{scenario_id:str}/plan", operation_id="getScenarioPlan", sync_to_thread=True)
+    def plan(
+        self, scenario_id: FromPath[str], scenarios: Stored,
+        revision: Annotated[int | None, QueryParameter(ge=1, le=2**31 - 1)] = None,
+        recompute: Annotated[bool, QueryParameter()] = False,
+    ) -> Response[StoredPlan]:  # fmt: skip
+        """Read the stored plan, whether it is stale and why, and with recompute what changed."""
+        found = scenarios.plan(scenario_id, revision, recompute)
+        return Response(found.model_dump_json().encode(), media_type="application/json")  # type: ignore[arg-type]

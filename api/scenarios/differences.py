@@ -1,0 +1,48 @@
+"""What changed between two answers to one question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from api.scenarios.schemas import Difference
+from planner.answer import Plan
+
+MOST = 500
+"""Differences told at most."""
+ABSENT = object()
+
+
+def differences(stored: Plan, recomputed: Plan) -> tuple[list[Difference], int]:
+    """Return the figures that differ, and how many more there are than are told."""
+    leave_out = {"editions"}
+    before = dict(_leaves(stored.model_dump(mode="json", exclude=leave_out)))
+    after = dict(_leaves(recomputed.model_dump(mode="json", exclude=leave_out)))
+    found = [
+        _difference(name, before.get(name), after.get(name))
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name, ABSENT) != after.get(name, ABSENT)
+    ]
+    return found[:MOST], max(0, len(found) - MOST)
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def _difference(name: str, before: Any, after: Any) -> Difference:
+    numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in (before, after))
+    return Difference(
+        figure=name,
+        stored=before,
+        recomputed=after,
+        difference=after - before if numbers else None,
+        ratio=after / before if numbers and before else None,
+    )

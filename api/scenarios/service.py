@@ -1,0 +1,258 @@
+"""The rules of stored scenarios: what a change is, who may make it, what is stale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from api.catalog.names import Names, canonical_gpu, canonical_model
+from api.catalog.own import ACCELERATOR, MODEL, OwnObjects
+from api.scenarios.differences import differences
+from api.scenarios.repository import Filters, ScenarioRepository
+from api.scenarios.schemas import (
+    Action,
+    Cause,
+    Recomputed,
+    Revision,
+    RevisionList,
+    ScenarioPage,
+    StoredPlan,
+    StoredScenario,
+)
+from api.settings import Settings
+from api.store import Database
+from api.store.tables import RevisionRow, ScenarioRow, new_id, now
+from api.web import cursor as cursors
+from api.web.idempotency import Made, Once, write_once
+from api.web.problem import Problem, not_found, over_limit
+from api.web.tags import check_match, etag
+from planner.answer import Editions, Plan
+from planner.editions import current_editions
+from planner.scenario import Scenario
+
+PATH = "/v1/scenarios"
+PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question with its answer, ready to be stored."""
+
+    scenario: Scenario
+    plan: Plan
+    own: dict[str, str]
+
+
+class Scenarios:
+    """The stored scenarios of one workspace."""
+
+    def __init__(self, database: Database, settings: Settings, workspace: str) -> None:
+        self.database = database
+        self.settings = settings
+        self.workspace = workspace
+        self.names = Names(OwnObjects(database), workspace)
+
+    def answer(self, scenario: Scenario) -> Answered:
+        """Return a scenario's answer; raises a 422 problem where it cannot be stored."""
+        most = self.settings.max_stored_points
+        points = len(scenario.batch or [1]) * len(scenario.context or [1])
+        if points > most:
+            raise over_limit("batch", points, most, "PLANNER_MAX_STORED_POINTS")
+        return Answered(scenario, *self.names.plan(scenario))
+
+    def create(self, scenario: Scenario, once: Once) -> Made:
+        """Store a scenario."""
+        answered = self.answer(scenario)
+
+        def make(session: Session) -> Made:
+            row = add(session, self.workspace, answered)
+            body = stored(row, answered.scenario, answered.plan.editions).model_dump_json()
+            headers = {"Location": f"{PATH}/{row.id}", "ETag": etag(row.revision)}
+            return Made(body.encode(), headers=headers)
+
+        return write_once(self.database, once, make)
+
+    def get(self, ident: str) -> StoredScenario:
+        """Return a scenario, deleted ones included."""
+        with self.database.reading() as session:
+            rows = ScenarioRepository.of(session)
+            row = self._row(rows, ident)
+            return told(row, rows.newest(row))
+
+    def page(self, filters: Filters, cursor: str | None, limit: int) -> ScenarioPage:
+        """Return a page of scenarios."""
+        query = f"{self.workspace} {filters.fingerprint()}"
+        after = None if cursor is None else cursors.decode(cursor, query)
+        with self.database.reading() as session:
+            rows = ScenarioRepository.of(session)
+            found = rows.page(self.workspace, filters, after, limit + 1)
+            kept = found[:limit]
+            newest = rows.newest_of(kept)
+            items = [told(row, newest[row.id]) for row in kept]
+        following = cursors.encode(kept[-1].id, query) if len(found) > limit else None
+        return ScenarioPage(items=items, next_cursor=following)
+
+    def replace(self, ident: str, scenario: Scenario, if_match: str) -> StoredScenario:
+        """Ask a scenario's question anew; the earlier revision is kept."""
+        answered = self.answer(scenario)
+        return self._change(ident, if_match, "updated", answered)
+
+    def recompute(self, ident: str, if_match: str) -> StoredScenario:
+        """Store the answer of today as a new revision."""
+        return self._change(ident, if_match, "recomputed", self.answer(self.get(ident).scenario))
+
+    def delete(self, ident: str, if_match: str) -> None:
+        """Put a scenario away; `restore` brings it back."""
+        self._change(ident, if_match, "deleted")
+
+    def restore(self, ident: str, if_match: str) -> StoredScenario:
+        """Bring a deleted scenario back."""
+        return self._change(ident, if_match, "restored")
+
+    def revisions(self, ident: str) -> RevisionList:
+        """Return what a scenario was, revision by revision."""
+        with self.database.reading() as session:
+            rows = ScenarioRepository.of(session)
+            found = rows.revisions(self._row(rows, ident))
+            return RevisionList(items=[_revision(item) for item in found])
+
+    def plan(self, ident: str, revision: int | None, recompute: bool) -> StoredPlan:
+        """Return the stored answer, whether it is stale, and on demand the answer of today."""
+        with self.database.reading() as session:
+            rows = ScenarioRepository.of(session)
+            row = self._row(rows, ident)
+            found = rows.newest(row) if revision is None else rows.revision(row, revision)
+        if found is None:
+            raise not_found("revision")
+        plan = Plan.model_validate_json(found.plan)
+        because = self._causes(found)
+        return StoredPlan(
+            scenario_id=ident, revision=found.revision, stale=bool(because), because=because,
+            plan=plan, recomputed=self._recomputed(found, plan) if recompute else None,
+        )  # fmt: skip
+
+    def _recomputed(self, row: RevisionRow, before: Plan) -> Recomputed:
+        after = self.answer(Scenario.model_validate(row.question)).plan
+        found, left_out = differences(before, after)
+        return Recomputed(plan=after, differences=found, differences_left_out=left_out)
+
+    def _causes(self, row: RevisionRow) -> list[Cause]:
+        current = current_editions().model_dump()
+        found = [
+            Cause.model_validate({"what": name, "computed_with": value, "current": current[name]})
+            for name, value in row.editions.items()
+            if value != current[name]
+        ]
+        for field, kind in (("model", MODEL), ("gpu", ACCELERATOR)):
+            before = row.own.get(field)
+            if before is None:
+                continue
+            after = self._digest(kind, row.question[field])
+            if after != before:
+                found.append(
+                    Cause.model_validate(
+                        {"what": f"own {field}", "computed_with": before, "current": after}
+                    )
+                )
+        return found
+
+    def _digest(self, kind: str, name: str) -> str:
+        try:
+            return self.names.own.digest(self.workspace, kind, name)
+        except Problem:
+            return "deleted"
+
+    def _row(self, rows: ScenarioRepository, ident: str, *, lock: bool = False) -> ScenarioRow:
+        row = rows.find(self.workspace, ident, lock=lock)
+        if row is None:
+            raise not_found("scenario")
+        return row
+
+    def _change(
+        self, ident: str, if_match: str, action: Action, answered: Answered | None = None
+    ) -> StoredScenario:
+        with self.database.writing() as session:
+            rows = ScenarioRepository.of(session)
+            row = self._row(rows, ident, lock=True)
+            check_match(if_match, row.revision)
+            if (row.deleted_at is not None) != (action == "restored"):
+                state = "not deleted" if action == "restored" else "deleted: restore it first"
+                raise Problem(409, f"the scenario is {state}")
+            before = rows.newest(row)
+            row.revision += 1
+            row.updated_at = now()
+            row.deleted_at = row.updated_at if action == "deleted" else None
+            if answered is not None:
+                _describe(row, answered.scenario)
+                rows.retag(row, answered.scenario.tags)
+            after = record(row, action, answered) if answered else _again(row, action, before)
+            session.add(after)
+            session.flush()
+            return told(row, after)
+
+
+def add(session: Session, workspace: str, answered: Answered, action: Action = "created",
+        ident: str | None = None) -> ScenarioRow:  # fmt: skip
+    """Add a scenario with its first revision."""
+    row = ScenarioRow(id=ident or new_id(), workspace=workspace, revision=1)
+    row.created_at = row.updated_at = now()
+    row.deleted_at = None
+    _describe(row, answered.scenario)
+    session.add(row)
+    session.flush()
+    ScenarioRepository.of(session).retag(row, answered.scenario.tags)
+    session.add(record(row, action, answered))
+    return row
+
+
+def _describe(row: ScenarioRow, scenario: Scenario) -> None:
+    """Set what lists and filters read of a scenario."""
+    row.model, row.gpu = canonical_model(scenario.model), canonical_gpu(scenario.gpu)
+    row.name = scenario.name or f"{row.model} on {scenario.tp}×{row.gpu}"[:200]
+    words = (row.name, scenario.notes or "", row.model, row.gpu, *scenario.tags)
+    row.words = "\n".join(words).lower()
+
+
+def record(row: ScenarioRow, action: Action, answered: Answered) -> RevisionRow:
+    """Return the revision that stores a question with its answer."""
+    return RevisionRow(
+        scenario_id=row.id, revision=row.revision, action=action,
+        question=answered.scenario.model_dump(mode="json", exclude_unset=True),
+        plan=answered.plan.model_dump_json(), editions=answered.plan.editions.model_dump(),
+        own=answered.own, created_at=row.updated_at,
+    )  # fmt: skip
+
+
+def _again(row: ScenarioRow, action: Action, before: RevisionRow) -> RevisionRow:
+    return RevisionRow(
+        scenario_id=row.id, revision=row.revision, action=action, question=before.question,
+        plan=before.plan, editions=before.editions, own=before.own, created_at=row.updated_at,
+    )  # fmt: skip
+
+
+def told(row: ScenarioRow, revision: RevisionRow) -> StoredScenario:
+    """Return the document about a stored scenario."""
+    editions = Editions.model_validate(revision.editions)
+    return stored(row, Scenario.model_validate(revision.question), editions)
+
+
+def stored(row: ScenarioRow, scenario: Scenario, editions: Editions) -> StoredScenario:
+    """Return the document about a stored scenario whose question is at hand."""
+    return StoredScenario(
+        id=row.id, workspace=row.workspace, revision=row.revision, name=row.name,
+        tags=scenario.tags, notes=scenario.notes, scenario=scenario, editions=editions,
+        created_at=row.created_at.isoformat(), updated_at=row.updated_at.isoformat(),
+        deleted_at=row.deleted_at.isoformat() if row.deleted_at else None,
+    )  # fmt: skip
+
+
+def _revision(row: RevisionRow) -> Revision:
+    return Revision.model_validate(
+        {
+            "revision": row.revision, "action": row.action,
+            "scenario": Scenario.model_validate(row.question),
+            "editions": Editions.model_validate(row.editions),
+            "created_at": row.created_at.isoformat(),
+        }
+    )  # fmt: skip

@@ -1,0 +1,7 @@
+"""The store: one schema on SQLite and Postgres."""
+
+from __future__ import annotations
+
+from api.store.database import Database
+
+__all__ = ["Database"]

@@ -1,0 +1,141 @@
+"""Tables. Documents are JSON text as written, so that numbers come back bit-equal."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from advanced_alchemy.base import CommonTableAttributes
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import JSON, ForeignKey, Index, MetaData, String, Text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from uuid_utils import uuid7
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+def new_id() -> str:
+    """Return an id that sorts by time of creation."""
+    return str(uuid7())
+
+
+def now() -> datetime:
+    """Return the time, in UTC."""
+    return datetime.now(UTC)
+
+
+class Base(CommonTableAttributes, DeclarativeBase):
+    """Base of all tables."""
+
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's own protocol
+        datetime: DateTimeUTC(timezone=True),
+        dict[str, Any]: JSON,
+        list[Any]: JSON,
+    }
+
+
+class ScenarioRow(Base):
+    """A scenario as it is now; `revision` is its newest."""
+
+    __tablename__ = "scenarios"
+    __table_args__ = (Index(None, "workspace", "id"),)
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True, default=new_id)
+    workspace: Mapped[str] = mapped_column(String(64))
+    revision: Mapped[int]
+    name: Mapped[str] = mapped_column(String(200))
+    model: Mapped[str] = mapped_column(String(200), index=True)
+    gpu: Mapped[str] = mapped_column(String(200), index=True)
+    words: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    updated_at: Mapped[datetime] = mapped_column(default=now)
+    deleted_at: Mapped[datetime | None]
+
+
+class RevisionRow(Base):
+    """What a scenario was at one revision, and its answer then."""
+
+    __tablename__ = "scenario_revisions"
+
+    scenario_id: Mapped[str] = mapped_column(
+        String(36), ForeignKey("scenarios.id", ondelete="CASCADE"), primary_key=True
+    )
+    revision: Mapped[int] = mapped_column(primary_key=True)
+    action: Mapped[str] = mapped_column(String(16))
+    question: Mapped[dict[str, Any]]
+    plan: Mapped[str] = mapped_column(Text)
+    editions: Mapped[dict[str, Any]]
+    own: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class TagRow(Base):
+    """One tag of a scenario."""
+
+    __tablename__ = "scenario_tags"
+
+    scenario_id: Mapped[str] = mapped_column(
+        String(36), ForeignKey("scenarios.id", ondelete="CASCADE"), primary_key=True
+    )
+    tag: Mapped[str] = mapped_column(String(200), primary_key=True, index=True)
+
+
+class IdempotencyRow(Base):
+    """The first answer to a request that carried an Idempotency-Key."""
+
+    __tablename__ = "idempotency_keys"
+
+    workspace: Mapped[str] = mapped_column(String(64), primary_key=True)
+    key: Mapped[str] = mapped_column(String(200), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    status: Mapped[int]
+    headers: Mapped[dict[str, Any]]
+    body: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(default=now, index=True)
+
+
+class KeyRow(Base):
+    """An API key: only its hash is kept."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True, default=new_id)
+    workspace: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str] = mapped_column(String(200))
+    scope: Mapped[str] = mapped_column(String(8))
+    hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    revoked_at: Mapped[datetime | None]
+
+
+class OwnRow(Base):
+    """A model or accelerator that a workspace brought itself; never changed, only deleted."""
+
+    __tablename__ = "own_objects"
+
+    workspace: Mapped[str] = mapped_column(String(64), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    id: Mapped[str] = mapped_column(String(100), primary_key=True)
+    document: Mapped[dict[str, Any]]
+    digest: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class ComparisonRow(Base):
+    """A comparison as asked and as answered."""
+
+    __tablename__ = "comparisons"
+    __table_args__ = (Index(None, "workspace", "id"),)
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True, default=new_id)
+    workspace: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str] = mapped_column(String(200))
+    asked: Mapped[dict[str, Any]]
+    answer: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(default=now)

@@ -1,0 +1,1 @@
+"""Operating the service: keys, health, metrics, workspaces."""

@@ -1,0 +1,1 @@
+"""What every area of the service shares: errors, authorisation, cursors, entity tags."""

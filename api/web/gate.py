@@ -1,0 +1,78 @@
+"""Around every request: its id, the Host check, one log line and the metrics."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+import structlog
+from litestar.types import ASGIApp, Message, Receive, Send
+
+from api.settings import Settings
+from api.system.metrics import Metrics
+from api.web.problem import MEDIA_TYPE, Problem
+
+log = structlog.get_logger("api.access")
+
+
+class Gate:
+    """The outermost layer; bodies, query strings and headers never reach the log."""
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self.hosts = settings.hosts
+        self.metrics = metrics
+
+    async def __call__(self, app: ASGIApp, scope: Any, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        headers = dict(scope["headers"])
+        ident = _given_id(headers.get(b"x-request-id")) or uuid.uuid4().hex
+        scope["planner_request_id"] = ident
+        began = time.perf_counter()
+        status = 0
+
+        async def tell(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", ident.encode())]
+            await send(message)
+
+        try:
+            if self._known(headers.get(b"host", b"")):
+                await app(scope, receive, tell)
+            else:
+                await _refuse(ident, scope["path"], tell)
+        finally:
+            self._record(scope, status or 499, time.perf_counter() - began)
+
+    def _known(self, host: bytes) -> bool:
+        # A page of another site that resolves its own name to this machine is stopped here.
+        if not self.hosts:
+            return True
+        name = host.decode("latin-1").lower()
+        return (name if name.endswith("]") else name.rpartition(":")[0] or name) in self.hosts
+
+    def _record(self, scope: Any, status: int, seconds: float) -> None:
+        route = scope.get("path_template") or "unmatched"
+        self.metrics.observe(scope["method"], route, status, seconds)
+        found = scope.get("planner_caller")
+        log.info(
+            "request", request_id=scope["planner_request_id"], method=scope["method"], route=route,
+            status=status, ms=round(seconds * 1e3, 2), workspace=found.workspace if found else None,
+        )  # fmt: skip
+
+
+def _given_id(value: bytes | None) -> str | None:
+    """Return a request id from a proxy, if it is one."""
+    text = (value or b"").decode("latin-1")
+    plain = text.replace("-", "").replace("_", "")
+    return text if 8 <= len(text) <= 64 and plain.isascii() and plain.isalnum() else None
+
+
+async def _refuse(ident: str, path: str, send: Send) -> None:
+    problem = Problem(400, "Host: not a name of this service; see PLANNER_ALLOWED_HOSTS")
+    body = problem.details(path, ident).model_dump_json().encode()
+    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -1,0 +1,50 @@
+"""Who may do what: a route reads or writes, and a key says which workspace it opens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio.to_thread
+from litestar.connection import ASGIConnection
+from litestar.enums import HttpMethod
+from litestar.handlers import BaseRouteHandler
+
+from api.system.keys import Keys
+from api.web.context import DEFAULT_WORKSPACE, AccessScope, Caller, services
+from api.web.problem import Problem
+
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="decode-planner"'}
+
+
+async def authorise(
+    connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
+) -> None:
+    """Raise 401 without a valid key where one is required, 403 where its scope is too small."""
+    if handler.opt.get("public") or connection.scope.get("method") == HttpMethod.OPTIONS:
+        return
+    found = await _caller(connection)
+    needed: AccessScope = handler.opt.get("scope") or _default_scope(connection)
+    if not found.may(needed):
+        raise Problem(403, "this key may read only; a key with scope write is needed")
+    connection.scope["planner_caller"] = found  # type: ignore[typeddict-unknown-key]
+
+
+def _default_scope(connection: ASGIConnection[Any, Any, Any, Any]) -> AccessScope:
+    return "read" if connection.scope.get("method") in {"GET", "HEAD"} else "write"
+
+
+async def _caller(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller:
+    given = connection.headers.get("authorization")
+    held = services(connection)
+    if given is None:
+        if held.settings.keys_required:
+            raise Problem(401, "an API key is required: Authorization: Bearer KEY",
+                          headers=CHALLENGE)  # fmt: skip
+        return Caller(DEFAULT_WORKSPACE, "write")
+    kind, _, key = given.partition(" ")
+    found = None
+    if kind.lower() == "bearer" and key:
+        found = await anyio.to_thread.run_sync(Keys(held.database).find, key.strip())
+    if found is None:
+        raise Problem(401, "the API key is not valid", headers=CHALLENGE)
+    return found

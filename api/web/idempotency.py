@@ -1,0 +1,98 @@
+"""A write that carries an Idempotency-Key happens once, however often it is sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from litestar import Response
+from sqlalchemy import delete
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from api.store import Database
+from api.store.tables import IdempotencyRow, now
+from api.web.problem import Problem
+
+MOST = 200
+"""Longest key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """The key of a request and what the request was."""
+
+    workspace: str
+    key: str | None
+    fingerprint: str
+
+    @classmethod
+    def of(cls, workspace: str, key: str | None, path: str, body: bytes) -> Once:
+        """Return the identity of a request."""
+        if key is not None and not (0 < len(key) <= MOST and key.isprintable() and key.isascii()):
+            raise Problem(400, f"Idempotency-Key: accepted: 1 to {MOST} printable ASCII characters")
+        digest = hashlib.sha256(path.encode() + b"\n" + body).hexdigest()
+        return cls(workspace, key, digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An answer that can be kept: what was made, and how it is told."""
+
+    body: bytes
+    status: int = 201
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def response(self) -> Response[Any]:
+        """Return the response."""
+        return Response(
+            self.body, status_code=self.status, headers=self.headers, media_type="application/json"
+        )
+
+
+def write_once(database: Database, once: Once, make: Callable[[Session], Made]) -> Made:
+    """Return what `make` answers in one transaction, or its first answer to the same request.
+
+    The key is inserted first: a second request with it waits for the first one's transaction.
+    """
+    if once.key is None:
+        with database.writing() as session:
+            return make(session)
+    if (before := _before(database, once)) is not None:
+        return before
+    try:
+        with database.writing() as session:
+            row = IdempotencyRow(
+                workspace=once.workspace, key=once.key, fingerprint=once.fingerprint,
+                status=0, headers={}, body="",
+            )  # fmt: skip
+            session.add(row)
+            session.flush()
+            made = make(session)
+            row.status, row.headers, row.body = made.status, made.headers, made.body.decode()
+        return made
+    except IntegrityError:
+        if (before := _before(database, once)) is not None:
+            return before
+        raise
+
+
+def _before(database: Database, once: Once) -> Made | None:
+    with database.reading() as session:
+        row = session.get(IdempotencyRow, (once.workspace, once.key))
+    if row is None:
+        return None
+    if row.fingerprint != once.fingerprint:
+        raise Problem(422, "Idempotency-Key: used before with a different request")
+    headers = {**row.headers, "Idempotency-Replayed": "true"}
+    return Made(row.body.encode(), row.status, headers)
+
+
+def forget(database: Database, hours: int) -> None:
+    """Delete keys older than `hours`."""
+    with database.writing() as session:
+        old = now() - timedelta(hours=hours)
+        session.execute(delete(IdempotencyRow).where(IdempotencyRow.created_at < old))

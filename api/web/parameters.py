@@ -1,0 +1,33 @@
+"""Parameters that several routes share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from litestar.params import HeaderParameter, QueryParameter
+
+IfMatch = Annotated[
+    str | None,
+    HeaderParameter(
+        name="If-Match", required=False,
+        description="ETag you read, or *; 428 without it, 412 when it is stale",
+    ),
+]  # fmt: skip
+IfNoneMatch = Annotated[
+    str | None,
+    HeaderParameter(
+        name="If-None-Match", required=False, description="ETag you have; 304 where it still holds"
+    ),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Idempotency-Key", required=False,
+        description="1 to 200 printable ASCII characters; the same request answers the same",
+    ),
+]  # fmt: skip
+Limit = Annotated[int, QueryParameter(ge=1, le=200, description="items of a page")]
+Cursor = Annotated[
+    str | None, QueryParameter(max_length=500, description="`next_cursor` of the page before")
+]
+Text = Annotated[str | None, QueryParameter(max_length=200, description="text to look for")]

@@ -1,0 +1,1 @@
+"""Alembic revisions of the store, one tree for SQLite and Postgres."""
