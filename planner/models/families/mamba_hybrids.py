@@ -166,9 +166,10 @@ def _zamba_hybrids(reader: Reader) -> list[bool]:
 
 def _zamba_mamba(reader: Reader, hidden: int) -> Mamba2:
     inner = hidden * reader.size("mamba_expand", "expansion_factor", default=2)
-    heads = reader.optional_size("n_mamba_heads")
-    if heads is None:
-        heads = inner // reader.size("mamba_headdim", default=64)
+    headed = inner // reader.size("mamba_headdim", default=64)
+    heads = reader.size("n_mamba_heads", default=max(1, headed))
+    if inner % heads:
+        raise ConfigError(f"{reader.path}n_mamba_heads: {heads} does not divide width {inner}")
     return Mamba2(
         hidden=hidden,
         heads=heads,
@@ -210,6 +211,11 @@ def _zamba_use(reader: Reader, hidden: int, mamba: Mamba2, stored: bool) -> Bloc
 def _zamba_shape(reader: Reader, hidden: int) -> Shape:
     heads = reader.size("num_attention_heads", default=32)
     kv_heads = reader.size("num_key_value_heads", default=heads)
+    if 2 * hidden % heads or heads % kv_heads:
+        raise ConfigError(
+            f"{reader.path}num_attention_heads: {heads} must divide {2 * hidden} and be a multiple"
+            f" of {kv_heads} key-value heads"
+        )
     return Shape(hidden, 0, heads, kv_heads, 2 * hidden // heads, 0)
 
 

@@ -155,7 +155,12 @@ def _nas_block(reader: Reader, hidden: int, heads: int, head_dim: int) -> Block:
     if attention.flag("replace_with_linear"):
         mixers = (Dense(hidden, hidden, gated=False),)
     elif not attention.flag("no_op"):
-        mixers = (Attention(hidden, heads, heads // attention.size("n_heads_in_group"), head_dim),)
+        group = attention.size("n_heads_in_group")
+        if heads % group:
+            raise ConfigError(
+                f"{attention.path}n_heads_in_group: {group} does not divide {heads} attention heads"
+            )
+        mixers = (Attention(hidden, heads, heads // group, head_dim),)
     if ffn.flag("replace_with_linear"):
         mlps = (Dense(hidden, hidden, gated=False),)
     elif not ffn.flag("no_op"):

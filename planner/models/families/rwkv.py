@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.models.decoder import Importer, assemble
 from planner.models.parts import Block
-from planner.models.reader import Reader
+from planner.models.reader import ConfigError, Reader
 from planner.models.recurrent import Rwkv, RwkvChannelMix
 from planner.models.spec import ModelSpec
 
@@ -14,7 +14,7 @@ def read_rwkv5(reader: Reader) -> ModelSpec:
     hidden = reader.size("hidden_size")
     width = reader.size("attention_hidden_size", default=hidden)
     # Mixes of k, v, r and g, decay and bonus, and the group norm of the read-out.
-    time = Rwkv(hidden, width, reader.size("head_size", default=64), vectors=4 * hidden + 4 * width)
+    time = Rwkv(hidden, width, _head_size(reader, width), vectors=4 * hidden + 4 * width)
     channel = RwkvChannelMix(hidden, _width(reader, hidden, 7 / 2), vectors=2 * hidden)
     return _rwkv(reader, hidden, time, channel)
 
@@ -28,12 +28,19 @@ def read_rwkv6(reader: Reader) -> ModelSpec:
     time = Rwkv(
         hidden,
         width,
-        reader.size("head_size", default=64),
+        _head_size(reader, width),
         low_rank=(*[mix] * 5, decay),
         vectors=6 * hidden + 4 * width,
     )
     channel = RwkvChannelMix(hidden, _width(reader, hidden, 7 / 2), vectors=2 * hidden)
     return _rwkv(reader, hidden, time, channel)
+
+
+def _head_size(reader: Reader, width: int) -> int:
+    size = reader.size("head_size", default=64)
+    if width % size:
+        raise ConfigError(f"{reader.path}head_size: {size} does not divide the width {width}")
+    return size
 
 
 def _width(reader: Reader, hidden: int, ratio: float) -> int:
