@@ -33,7 +33,7 @@ def warm(call: Callable[[], object], repeats: int = 300) -> float:
 
 
 def cold_ratio() -> None:
-    program = "from planner.cli import main; main()"
+    program = "from planner.cli import script; script()"
     pairs = [
         (cold(["-c", program, "plan", *QUESTION]), cold(["-c", "import numpy, pydantic"]))
         for _ in range(ROUNDS)

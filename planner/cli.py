@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from importlib import import_module
-from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 import click
 
 from planner.errors import one_line
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 COMMANDS = {
     "plan": "planner.commands.plan",
@@ -33,7 +38,7 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         del ctx
-        return [*COMMANDS, *sorted(point.name for point in entry_points(group=GROUP))]
+        return [*COMMANDS, *sorted(_added())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load the command called `cmd_name`."""
@@ -41,15 +46,28 @@ class Commands(click.Group):
         if cmd_name in COMMANDS:
             command = import_module(COMMANDS[cmd_name]).command
         else:
-            points = {point.name: point for point in entry_points(group=GROUP)}
-            command = points[cmd_name].load() if cmd_name in points else None
+            added = _added()
+            command = added[cmd_name].load() if cmd_name in added else None
         return command if isinstance(command, click.Command) else None
+
+
+def _added() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and few calls need it
+
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="decode-planner", prog_name="planner")
 def planner() -> None:
     """Plan LLM decode: rooflines, memory, latency and the batch to run, from a real config.json."""
+
+
+def script() -> None:
+    """Run the command line as a process of its own."""
+    gc.disable()  # a command is short; collecting while it imports costs a tenth of its time
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else all packages are scanned
+    main()
 
 
 def main(arguments: list[str] | None = None) -> None:

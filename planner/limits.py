@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.decode import Step
+from planner.roofline import Array
 from planner.timing import Machine
 
 LARGEST_BATCH = 2**31
 """Batches beyond this are not looked for [-]."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Limits:
     """Limits of decode at one context."""
 
@@ -67,7 +67,7 @@ def limits(step: Step, machine: Machine, context: float) -> Limits:
     )
 
 
-def _by_format(step: Step, machine: Machine, context: float) -> NDArray[np.float64]:
+def _by_format(step: Step, machine: Machine, context: float) -> Array:
     """FLOPs a sequence does in the format of each kernel, summed over kernels of that format."""
     law = step.laws(0)
     flops = law.flops_per_token + law.flops_per_cached * np.minimum(context, law.window)
@@ -144,12 +144,12 @@ def knee_batch(step: Step, machine: Machine, context: float) -> int:
     """
     whole = 1.0 / _whole_step(step, machine, context)
 
-    def gain(batch: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gain(batch: Array) -> Array:
         pair = np.stack([batch, batch + 1])
         rate = pair / machine.time(step.work(pair, context)).total_s
         return np.asarray(rate[1] - rate[0])
 
-    grid = np.unique(np.round(2.0 ** np.arange(0, 20.01, 0.125)))
+    grid = np.array(sorted({round(2.0 ** (n / 4)) for n in range(81)}), dtype=float)
     worth = gain(grid) >= whole / 2
     if not worth.any():
         return 1

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner import answer
 from planner.decode import StepWork
@@ -15,10 +14,9 @@ from planner.limits import Limits, limits
 from planner.models.spec import Note
 from planner.points import columns, evaluate
 from planner.resolve import Deployment, resolve
+from planner.roofline import Array
 from planner.scenario import Scenario
 from planner.timing import StepTime
-
-Array = NDArray[np.float64]
 
 DEFAULT_CONTEXT = 8192
 

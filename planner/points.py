@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.decode import StepWork
 from planner.resolve import Deployment
+from planner.roofline import Array
 from planner.timing import StepTime
-
-Array = NDArray[np.float64]
 
 
 def evaluate(deployment: Deployment, batch: Array, context: Array) -> tuple[StepWork, StepTime]:
@@ -19,7 +19,7 @@ def evaluate(deployment: Deployment, batch: Array, context: Array) -> tuple[Step
 
 
 def columns(deployment: Deployment, replicas: int, work: StepWork, time: StepTime,
-            batch: Array) -> dict[str, NDArray[np.generic]]:  # fmt: skip
+            batch: Array) -> dict[str, np.ndarray[Any, Any]]:  # fmt: skip
     """Return the figures of a plan's points by name, each of shape (*points).
 
     FLOPs and bytes are one step's over all GPUs of a replica; MFU is taken of the highest peak the

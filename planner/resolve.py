@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from planner.calibration import Calibration, Subject, current, subject_of
 from planner.decode import Step, step_kernels
 from planner.engines import Engine, get_engine
 from planner.hw import Accelerator, get_accelerator
@@ -17,11 +17,10 @@ from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, Note
 from planner.parallel import Sharding, collectives
 from planner.precision import get_format
-from planner.roofline import Numeric
+from planner.prefill import prompt_step
+from planner.roofline import Array, Numeric
 from planner.scenario import Scenario
-from planner.timing import Machine
-
-Array = NDArray[np.float64]
+from planner.timing import Layout, Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +34,10 @@ class Deployment:
     engine: Engine
     step: Step
     machine: Machine
+    prompt: Step
+    """The step that runs prompts."""
+    prompt_machine: Machine
+    subject: Subject
     memory: Memory
     weights: str
     """Weight format as stated in the answer: the one asked for, or the checkpoint's."""
@@ -43,6 +46,17 @@ class Deployment:
     def time_s(self, batch: Numeric, context: Numeric) -> Array:
         """Return the (calibrated) TPOT at every batch and context, which broadcast [s]."""
         return self.machine.time(self.step.work(batch, context)).total_s
+
+    def calibrated(self, calibration: Calibration, subject: Subject) -> Deployment:
+        """Return the same deployment reaching what a calibration says of a subject."""
+        decode = calibration.efficiency(self.machine.items, subject, "decode")
+        prompt = calibration.efficiency(self.prompt_machine.items, subject, "prompt")
+        return replace(
+            self,
+            subject=subject,
+            machine=self.machine.with_efficiency(decode),
+            prompt_machine=self.prompt_machine.with_efficiency(prompt),
+        )
 
     def interval(self, batch: Numeric) -> tuple[Numeric, Numeric]:
         """Return the factors from p50 to p10 and p90 of a time at these batches [-]."""
@@ -71,14 +85,18 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
     `split` is (tp, pp, ep, attention_dp), `choice` (weights, kv, engine, engine version).
     Raises ValueError like `resolve`.
     """
-    weights, kv, engine_name, _version = choice
+    weights, kv, engine_name, version = choice
     engine = get_engine(engine_name)
     sharding = Sharding(*split)
     sharding.check(spec)
     formats = spec.formats(weights, kv or _default_kv(spec, weights, engine))
     step = Step(step_kernels(spec, formats), sharding)
-    machine = Machine(accelerator, step.kernels, collectives(spec, sharding))
-    return Deployment(
+    prompt = prompt_step(spec, formats, sharding)
+    sent, layout = collectives(spec, sharding), Layout(spec.layers, spec.hidden)
+    machine = Machine(accelerator, step.kernels, sent, layout)
+    stated = get_format(weights).id if weights else spec.quantization.id
+    subject = subject_of(spec, accelerator, engine_name, version, stated)
+    found = Deployment(
         spec=spec,
         accelerator=accelerator,
         sharding=sharding,
@@ -86,10 +104,14 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
         engine=engine,
         step=step,
         machine=machine,
+        prompt=prompt,
+        prompt_machine=Machine(accelerator, prompt.kernels, sent, layout),
+        subject=subject,
         memory=plan_memory(spec, accelerator, sharding, formats, engine),
-        weights=get_format(weights).id if weights else spec.quantization.id,
+        weights=stated,
         notes=(*spec.notes, *machine.notes, *_domain_note(accelerator, sharding)),
     )
+    return found.calibrated(current(), subject)
 
 
 def _default_kv(spec: ModelSpec, weights: str | None, engine: Engine) -> str | None:

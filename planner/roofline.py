@@ -8,16 +8,20 @@ efficiencies and a launch floor is this project's; see ``docs/physics.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[np.float64]"
+Words: TypeAlias = "NDArray[np.str_]"
 Numeric: TypeAlias = "float | NDArray[np.float64]"
 """A scalar or an array; functions broadcast over all their Numeric arguments."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Work:
     """What a kernel must do: arithmetic and compulsory memory traffic."""
 
@@ -38,7 +42,7 @@ class Work:
         return Work(self.flops * factor, self.bytes * factor)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Roof:
     """What a machine offers, as a datasheet states it or as a kernel reaches it."""
 
@@ -84,6 +88,6 @@ def p_norm(a: Numeric, b: Numeric, p: Numeric) -> Numeric:
     return high * (1.0 + ratio**p) ** (1.0 / np.asarray(p))
 
 
-def bound(compute_s: Numeric, memory_s: Numeric) -> NDArray[np.str_]:
+def bound(compute_s: Numeric, memory_s: Numeric) -> Words:
     """Return which limit holds, "compute" or "memory", element by element."""
     return np.where(np.asarray(compute_s) > np.asarray(memory_s), "compute", "memory")

@@ -1,4 +1,4 @@
-"""The command line as a person meets it: answers, refusals in one line, documentation that matches."""
+"""The command line as a person meets it: answers, one-line refusals, documentation that matches."""
 
 from __future__ import annotations
 

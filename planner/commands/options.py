@@ -10,12 +10,14 @@ import click
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Numbers(click.ParamType):
+class Numbers(click.ParamType[list[int]]):
     """Whole numbers of 1 or more, separated by commas."""
 
     name = "n[,n…]"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[int]:
         """Return a list of numbers; the scenario checks their range."""
         if isinstance(value, list):
             return value

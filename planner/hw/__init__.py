@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from planner.hw.accelerator import Accelerator, MissingFigure
 from planner.hw.catalogue import (
     Catalogue,
@@ -11,12 +14,14 @@ from planner.hw.catalogue import (
     list_accelerators,
     load_catalogue,
 )
-from planner.hw.describe import describe
 from planner.hw.figure import Figure, Link, Measured
 from planner.hw.formats import CHAINS, FORMATS, UnsupportedFormat
 from planner.hw.inline import InvalidAccelerator
-from planner.hw.links import AllReduce, LinkSpec, all_reduces, link_specs
-from planner.hw.prices import Price, PriceRow, list_prices, load_prices, price_per_hour
+
+if TYPE_CHECKING:
+    from planner.hw.describe import describe
+    from planner.hw.links import AllReduce, LinkSpec, all_reduces, link_specs
+    from planner.hw.prices import Price, PriceRow, list_prices, load_prices, price_per_hour
 
 __all__ = [
     "CHAINS",
@@ -45,3 +50,19 @@ __all__ = [
     "load_prices",
     "price_per_hour",
 ]
+
+_LATER = {
+    "describe": ("describe",),
+    "links": ("AllReduce", "LinkSpec", "all_reduces", "link_specs"),
+    "prices": ("Price", "PriceRow", "list_prices", "load_prices", "price_per_hour"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load links, prices and descriptions when they are first used: a plan needs none of them."""
+    for module, names in _LATER.items():
+        if name in names:
+            found = getattr(import_module(f"planner.hw.{module}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -100,8 +99,10 @@ def _nearest(name: str) -> list[str]:
     wanted = name.lower()
     short = wanted.rpartition("/")[2]
     names = _names()
-    close = difflib.get_close_matches(short, [n for n in names if "/" not in n], n=6, cutoff=0.3)
-    close += difflib.get_close_matches(wanted, list(names), n=3, cutoff=0.0)
+    from difflib import get_close_matches  # only a refusal needs it
+
+    close = get_close_matches(short, [n for n in names if "/" not in n], n=6, cutoff=0.3)
+    close += get_close_matches(wanted, list(names), n=3, cutoff=0.0)
     found = dict.fromkeys(model_id for match in close for model_id in names[match][:1])
     return list(found)[:3]
 
