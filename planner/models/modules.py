@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from planner.models.reader import Reader
+from planner.precision import Format, get_format
+
+Formats = dict[str, Format]
 
 _PREFIX = re.compile(
     r"^(model\.language_model\.|language_model\.model\.|language_model\.|model\.|backbone\.)+"
 )
 
+_SKIPPED = ("ignore", "ignored_layers", "modules_to_not_convert", "exclude_modules", "skip_modules",
+            "exclude")  # fmt: skip
 _ATTENTION = ("self_attn.q_proj", "self_attn.o_proj", "self_attn.kv_b_proj", "self_attn.qkv_proj",
               "mixer.q_proj")  # fmt: skip
 SAMPLES: dict[str, tuple[str, ...]] = {
@@ -17,8 +26,7 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "experts": ("mlp.experts.1.gate_proj", "mlp.experts.1.down_proj", "experts.1.down_proj",
                 "block_sparse_moe.experts.1.w1", "mixer.experts.1.up_proj", "mlp.experts.w2"),
     "shared_experts": ("mlp.shared_experts.gate_proj", "mlp.shared_expert.down_proj",
-                       "mlp.shared_experts.down_proj", "mixer.shared_experts.up_proj",
-                       "mlp.shared_mlp.up_proj"),
+                       "mlp.shared_experts.down_proj", "mixer.shared_experts.up_proj"),
     "indexer": ("self_attn.indexer.wq_b", "self_attn.indexer.wk"),
     "mixer": ("linear_attn.in_proj_qkv", "linear_attn.out_proj", "mamba.in_proj", "mixer.in_proj",
               "conv.in_proj"),
@@ -34,30 +42,27 @@ class Modules:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._plain: dict[str, str] = {}
-        expressions: list[str] = []
+        self._expressions: list[tuple[re.Pattern[str], str]] = []
         for pattern in patterns:
-            if pattern.startswith("re:"):
-                expressions.append(f"(?:{pattern[3:]})")
-                continue
             name = _PREFIX.sub("", pattern)
-            if "*" in name:
+            if pattern.startswith("re:"):
+                self._add(pattern[3:], pattern)
+            elif "*" in name:
                 body = re.escape(name).replace(r"\*", ".*")
-                expressions.append(rf"(?:.*\.)?{body}(?:\..*)?$")
+                self._add(rf"(?:.*\.)?{body}(?:\..*)?$", pattern)
             else:
                 self._plain[name.removesuffix(".weight")] = pattern
-        try:
-            self._expression = re.compile("|".join(expressions)) if expressions else None
-        except re.error:
-            self._expression = None
+
+    def _add(self, expression: str, pattern: str) -> None:
+        with suppress(re.error):
+            self._expressions.append((re.compile(expression), pattern))
 
     def find(self, module: str) -> str | None:
-        """Return the pattern that covers `module` ("" where it is an expression), or None."""
+        """Return the pattern that covers `module`, or None."""
         for path in _subpaths(module):
             if path in self._plain:
                 return self._plain[path]
-        if self._expression and self._expression.match(module):
-            return ""
-        return None
+        return next((pattern for found, pattern in self._expressions if found.match(module)), None)
 
     def layers_covered(self, role: str, layers: Iterable[int]) -> float:
         """Return the share of `layers` in which a module of `role` is covered, 0 to 1."""
@@ -78,3 +83,65 @@ def _subpaths(module: str) -> Iterator[str]:
     for start in range(len(parts)):
         for end in range(len(parts), start, -1):
             yield ".".join(parts[start:end])
+
+
+def _sampled(reader: Reader, role: str, trimmed: bool) -> list[int]:
+    """Layers to look a role's modules up in; a trimmed list shows its first in text order only."""
+    layers = reader.size("num_hidden_layers", "n_layers", "n_layer", "num_layers", default=64)
+    dense = reader.size("first_k_dense_replace", default=0, zero=True)
+    low, high = 0, layers
+    if role in {"experts", "shared_experts"}:
+        low = min(dense, layers - 1)
+    elif role == "mlp" and 0 < dense < layers:
+        high = dense
+    if trimmed:
+        shown = [i for i in (0, 1, 2, 3, 10, 11, 12) if low <= i < high]
+        return shown or [low]
+    step = max(1, (high - low) // 16)
+    return list(range(low, high, step))
+
+
+def strings(value: Any) -> list[str]:
+    """Return the texts of a list; nothing of anything else."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def everywhere(reader: Reader, config: Mapping[str, Any], fmt: Format) -> Formats:
+    """Give every linear role `fmt`, but those on the config's ignore lists."""
+    skipped = [name for key in _SKIPPED for name in strings(config.get(key))]
+    trimmed = isinstance(config.get("_trimmed"), Mapping)
+    modules = Modules(skipped)
+    formats: Formats = {}
+    for role in SAMPLES:
+        share = modules.layers_covered(role, _sampled(reader, role, trimmed))
+        most = 0.0 if trimmed else 0.125 if role in {"attention", "mixer", "indexer"} else 0.5
+        if share <= most:
+            formats[role] = fmt
+    if trimmed and fmt.bits < 6 and any("layers." in name for name in skipped):
+        reader.note("assumed_quantization", "quantization_config: its ignore list is cut in this"
+                    " source; attention is taken to be on it")  # fmt: skip
+        for role in ("attention", "mixer", "indexer"):
+            formats.pop(role, None)
+    return formats or {"experts": fmt}
+
+
+def by_name(reader: Reader, named: Mapping[str, Format], trimmed: bool) -> Formats:
+    """Resolve formats listed module by module; of a cut list, unseen roles follow their like."""
+    formats: Formats = {}
+    modules = Modules(named)
+    for role in SAMPLES:
+        hit = modules.first(role, _sampled(reader, role, trimmed))
+        if hit:
+            formats[role] = named[hit]
+    if (hit := modules.find("lm_head")) is not None and hit in named:
+        formats["head"] = named[hit]
+    if trimmed:
+        for role, like in (("attention", "mixer"), ("mixer", "attention"),
+                           ("shared_experts", "mlp"), ("mlp", "shared_experts")):  # fmt: skip
+            if like in formats:
+                formats.setdefault(role, formats[like])
+        if "experts" not in formats:
+            formats["experts"] = get_format("nvfp4")
+        reader.note("assumed_quantization", "quantization_config: its list of modules is cut in"
+                    " this source; modules like those shown are taken to be alike")  # fmt: skip
+    return formats

@@ -100,13 +100,17 @@ class Reader:
             return default
         if isinstance(value, list) and value and all(item == value[0] for item in value):
             value = value[0]
-        return self.check_size(names[0], value, zero)
+        return self.check_size(self.stating(*names), value, zero)
+
+    def stating(self, *names: str) -> str:
+        """Return the first of `names` that the config has, or the first of all."""
+        return next((name for name in names if self.config.get(name) is not None), names[0])
 
     def check_size(self, name: str, value: Any, zero: bool = False) -> int:
         """Return `value` as a whole number within bounds; raises ConfigError otherwise."""
         low = 0 if zero else 1
-        counts_layers = "layer" in name and "per_layer" not in name
-        high = LARGEST["layers" if counts_layers else "default"]
+        kinds = (kind for kind in LARGEST if kind.rstrip("s") in name and "per_layer" not in name)
+        high = LARGEST[next(kinds, "default")]
         if (
             isinstance(value, bool)
             or not isinstance(value, (int, float))
@@ -131,7 +135,8 @@ class Reader:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e12:
-            raise ConfigError(f"{self.path}{names[0]}: {value!r} is not a positive number")
+            named = f"{self.path}{self.stating(*names)}"
+            raise ConfigError(f"{named}: {value!r} is not a positive number")
         return float(value)
 
     def flag(self, *names: str, default: bool = False) -> bool:
@@ -140,7 +145,7 @@ class Reader:
         if value is None:
             return default
         if not isinstance(value, (bool, int)):
-            raise ConfigError(f"{self.path}{names[0]}: {value!r} is not true or false")
+            raise ConfigError(f"{self.path}{self.stating(*names)}: {value!r} is not true or false")
         return bool(value)
 
     def text(self, *names: str, default: str = "") -> str:
@@ -149,7 +154,7 @@ class Reader:
         if value is None:
             return default
         if not isinstance(value, str):
-            raise ConfigError(f"{self.path}{names[0]}: {value!r} is not a text")
+            raise ConfigError(f"{self.path}{self.stating(*names)}: {value!r} is not a text")
         return value
 
     def sequence(self, *names: str) -> list[Any] | None:

@@ -9,10 +9,8 @@ import pytest
 
 from planner.models import ModelSpec, get_model
 
-FACTS = [
-    (row["model"], row["fact"], float(row["value"]))
-    for row in csv.DictReader(Path(__file__).with_name("truth.csv").open(encoding="utf-8"))
-]
+TABLE = Path(__file__).with_name("truth.csv").read_text(encoding="utf-8").splitlines()
+FACTS = [(row["model"], row["fact"], float(row["value"])) for row in csv.DictReader(TABLE)]
 
 VISION_BUFFERS = "the count includes buffers of the image encoder: scale and bias of its input"
 OTHER_REPOSITORY = "the total is that of a 1.5B checkpoint; the config describes the 3B network"

@@ -168,7 +168,7 @@ def _zamba_mamba(reader: Reader, hidden: int) -> Mamba2:
     inner = hidden * reader.size("mamba_expand", "expansion_factor", default=2)
     headed = inner // reader.size("mamba_headdim", default=64)
     heads = reader.size("n_mamba_heads", default=max(1, headed))
-    if inner % heads:
+    if not heads or inner % heads:
         raise ConfigError(f"{reader.path}n_mamba_heads: {heads} does not divide width {inner}")
     return Mamba2(
         hidden=hidden,

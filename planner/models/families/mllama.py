@@ -21,7 +21,7 @@ _SPARE_ROWS = 8
 def _mllama(reader: Reader) -> ModelSpec:
     reader.defaults = {"num_key_value_heads": 8}
     shape = read_shape(reader)
-    crossing = set(reader.sequence("cross_attention_layers") or ())
+    crossing = reader.sequence("cross_attention_layers") or []
     across = CrossAttention(shape.hidden, shape.heads, shape.kv_heads, shape.head_dim,
                             norm_params=2 * shape.head_dim)  # fmt: skip
     gates = 2
