@@ -19,6 +19,8 @@ from planner.scenario import Scenario
 from planner.timing import StepTime
 
 DEFAULT_CONTEXT = 8192
+ROUNDING = 1e-9
+"""Share of a step below which what is left over is rounding, not engine time [-]."""
 
 
 def plan(scenario: Scenario) -> answer.Plan:
@@ -173,6 +175,9 @@ def _kernels(deployment: Deployment, work: StepWork, time: StepTime) -> list[ans
     if sent:
         count = sum(c.count for c in deployment.machine.collectives)
         found.append(_kernel("collectives", count, 0.0, 0.0, sent, "communication", total))
+    rest = total - sent - float(time.kernel_s[:, -1].sum())
+    if rest > ROUNDING * total:
+        found.append(_kernel("engine", 1, 0.0, 0.0, rest, "launch", total))
     return found
 
 

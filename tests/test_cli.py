@@ -155,7 +155,7 @@ def test_bad_input_is_one_line(
         (json.dumps(CONFIG | {"hidden_size": -1}), ["hidden_size", "-1"]),
         (json.dumps(CONFIG | {"num_hidden_layers": 10**12}), ["num_hidden_layers"]),
         (json.dumps(CONFIG | {"vocab_size": 10**40}), ["vocab_size"]),
-        (json.dumps(CONFIG).replace("4096", "NaN"), ["hidden_size"]),
+        (json.dumps(CONFIG).replace("4096", "NaN"), ["config.json", "NaN"]),
         (json.dumps(CONFIG | {"hidden_size": "big"}), ["hidden_size"]),
         (json.dumps({k: v for k, v in CONFIG.items() if k != "hidden_size"}), ["hidden_size"]),
         ("[" * 100_000, ["config.json"]),
