@@ -21,7 +21,7 @@ HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HEADS = ("num_attention_heads", "n_head", "n_heads")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "multi_query_group_num")
-WIDTH = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim")
+WIDTH = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "ff_intermediate_size")
 VOCAB = ("vocab_size", "padded_vocab_size")
 CONTEXT = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",
@@ -91,6 +91,8 @@ class Traits:
     """Checkpoints bring multi-token-prediction layers (num_nextn_predict_layers)."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Class defaults of fields that published files leave out."""
+    nested_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Those that only a text_config leaves out: it is stored as differences from its class."""
 
 
 Importer = Callable[[Reader], ModelSpec]
@@ -287,6 +289,8 @@ def decoder(traits: Traits = Traits()) -> Importer:
 
     def read(reader: Reader) -> ModelSpec:
         reader.defaults = traits.defaults
+        if reader.outer and traits.nested_defaults:
+            reader.defaults = {**traits.nested_defaults, **traits.defaults}
         latent = reader.size("qk_nope_head_dim") if traits.latent else None
         return read_decoder(reader, read_shape(reader, head_dim=latent), traits)
 

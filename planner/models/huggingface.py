@@ -41,7 +41,7 @@ FAMILIES = (
 LARGEST_FILE = 10_000_000
 """Size of the largest config read [byte]."""
 
-_NESTED = ("text_config", "llm_config", "language_config")
+_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
 @cache
@@ -75,12 +75,9 @@ def read_config(config: Mapping[str, Any], model_id: str = "", source: str = "",
                 family: str = "") -> tuple[ModelSpec, dict[str, Any]]:  # fmt: skip
     """Like `import_config`; also return the fields of the config that were used."""
     root = Reader(config)
-    nested = root.nested(*_NESTED)
-    text = nested if nested and first_key(nested.config, HIDDEN + LAYERS) else root
-    if text is root and nested:
-        root.used = {key: value for key, value in root.used.items() if value is not nested.used}
-    named = root.text("model_type"), text.text("model_type")
     table = family_types(family) if family else importers()
+    text = _text_reader(_text_reader(root, table), table)
+    named = root.text("model_type"), text.text("model_type")
     importer = next((table[name] for name in named if name in table), read_assumed)
     spec = importer(text)
     spec = replace(
@@ -88,6 +85,17 @@ def read_config(config: Mapping[str, Any], model_id: str = "", source: str = "",
         notes=spec.notes + tuple(root.notes),
     )  # fmt: skip
     return spec, root.used
+
+
+def _text_reader(reader: Reader, table: Mapping[str, Importer]) -> Reader:
+    """Return a reader of the nested object that describes the text decoder, if there is one."""
+    name = first_key(reader.config, _NESTED)
+    inner = reader.config[name] if name else None
+    if not isinstance(inner, Mapping):
+        return reader
+    sized = first_key(inner, HIDDEN + LAYERS) or first_key(inner, _NESTED)
+    known = not first_key(reader.config, HIDDEN) and inner.get("model_type") in table
+    return (reader.nested(name or "") or reader) if sized or known else reader
 
 
 def read_assumed(reader: Reader) -> ModelSpec:

@@ -179,11 +179,15 @@ def test_gpt_oss(tmp_path: Path) -> None:
     for layer in range(24):
         block = f"blk.{layer}"
         tensors += attention(block, 2880, 4096, 512, Q8_0)
-        tensors += [(f"{block}.attn_{part}.bias", (width,), F32)
-                    for part, width in (("q", 4096), ("k", 512), ("v", 512), ("output", 2880))]
-        tensors += [(f"{block}.attn_sinks.weight", (64,), F32),
-                    (f"{block}.post_attention_norm.weight", (2880,), F32),
-                    (f"{block}.ffn_gate_inp.bias", (32,), F32)]
+        tensors += [
+            (f"{block}.attn_{part}.bias", (width,), F32)
+            for part, width in (("q", 4096), ("k", 512), ("v", 512), ("output", 2880))
+        ]
+        tensors += [
+            (f"{block}.attn_sinks.weight", (64,), F32),
+            (f"{block}.post_attention_norm.weight", (2880,), F32),
+            (f"{block}.ffn_gate_inp.bias", (32,), F32),
+        ]
         tensors += experts(block, 2880, 2880, 32, MXFP4)
         tensors += [(f"{block}.ffn_{part}_exps.bias", (32, 2880), F32)
                     for part in ("gate", "up", "down")]  # fmt: skip
@@ -268,8 +272,10 @@ def test_hybrid_layers_are_told_by_their_tensors(tmp_path: Path) -> None:
             continue
         tensors += [(f"{block}.attn_norm.weight", (4096,), F32)]
         if kind == "-":
-            tensors += [(f"{block}.ffn_up.weight", (21504, 4096), Q8_0),
-                        (f"{block}.ffn_down.weight", (4096, 21504), Q8_0)]
+            tensors += [
+                (f"{block}.ffn_up.weight", (21504, 4096), Q8_0),
+                (f"{block}.ffn_down.weight", (4096, 21504), Q8_0),
+            ]
         else:
             tensors += [
                 (f"{block}.ssm_in.weight", (8192 + 10240 + 128, 4096), Q8_0),
@@ -311,8 +317,10 @@ def test_delta_projections_are_the_mixer_s_though_named_like_attention(tmp_path:
         if layer % 4 == 3:
             tensors += attention(block, hidden, 6144, 1024, Q4_K)
             tensors[-4] = (f"{block}.attn_q.weight", (2 * 6144, hidden), Q4_K)
-            tensors += [(f"{block}.attn_q_norm.weight", (256,), F32),
-                        (f"{block}.attn_k_norm.weight", (256,), F32)]
+            tensors += [
+                (f"{block}.attn_q_norm.weight", (256,), F32),
+                (f"{block}.attn_k_norm.weight", (256,), F32),
+            ]
         else:
             tensors += [
                 (f"{block}.attn_norm.weight", (hidden,), F32),
@@ -344,8 +352,11 @@ def test_delta_projections_are_the_mixer_s_though_named_like_attention(tmp_path:
 
 def test_prediction_layers_are_beside_the_network(tmp_path: Path) -> None:
     """A file with a next-token block (blk.2 here) has one block more than layers."""
-    tensors: Tensors = [("token_embd.weight", (1000, 512), BF16),
-                        ("output_norm.weight", (512,), F32), ("output.weight", (1000, 512), BF16)]
+    tensors: Tensors = [
+        ("token_embd.weight", (1000, 512), BF16),
+        ("output_norm.weight", (512,), F32),
+        ("output.weight", (1000, 512), BF16),
+    ]
     for layer in range(3):
         block = f"blk.{layer}"
         tensors += attention(block, 512, 512, 256, BF16)

@@ -95,9 +95,10 @@ def test_query_latent_null_differs_from_missing() -> None:
     none = import_config(deepseek(q_lora_rank=None))
     missing = deepseek()
     del missing["q_lora_rank"]
-    assert import_config(missing).total_params == import_config(
-        deepseek(q_lora_rank=1536)
-    ).total_params
+    assert (
+        import_config(missing).total_params
+        == import_config(deepseek(q_lora_rank=1536)).total_params
+    )
     direct, latent = 1024 * 16 * 192, 1024 * 1536 + 1536 + 1536 * 16 * 192
     assert import_config(missing).total_params - none.total_params == 8 * (latent - direct)
 

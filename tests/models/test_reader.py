@@ -170,3 +170,21 @@ def test_hf_quant_config_beside(tmp_path: Path) -> None:
     written(tmp_path, json.dumps({"producer": {}, "quantization": stored}), "hf_quant_config.json")
     spec = import_file(tmp_path)
     assert (spec.quantization.id, spec.quantization.kv) == ("nvfp4", "fp8")
+
+
+def test_text_config_of_differences_from_its_class() -> None:
+    """LLaVA 1.5 states its Llama by name and vocabulary only."""
+    inner = {"model_type": "llama", "vocab_size": 32064, "torch_dtype": "float16"}
+    spec = import_config({"model_type": "llava", "text_config": inner})
+    assert spec.total_params == 6_738_415_616 + 2 * 64 * 4096
+    with pytest.raises(ConfigError, match="hidden_size"):
+        import_config(inner)
+
+
+def test_text_config_two_levels_down() -> None:
+    inner = {**llama(), "model_type": "qwen3_omni_moe_text", "num_experts": 8,
+             "num_experts_per_tok": 2, "moe_intermediate_size": 768}  # fmt: skip
+    config = {"model_type": "qwen3_omni_moe", "thinker_config": {"text_config": inner}}
+    spec, used = read_config(config)
+    assert (spec.kind, spec.hidden) == ("moe", 4096)
+    assert import_config(used).total_params == spec.total_params

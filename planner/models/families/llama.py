@@ -28,8 +28,16 @@ def _stablelm_norms(reader: Reader) -> int:
     return 2 if reader.flag("use_parallel_residual") else 4
 
 
-_LLAMA = Traits(qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias")
-_MISTRAL = Traits(windows=uniform(4096), defaults={"num_key_value_heads": 8})
+_SIZES_7B = {
+    "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000,
+}  # fmt: skip
+_LLAMA = Traits(qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias",
+                nested_defaults={**_SIZES_7B, "intermediate_size": 11008})  # fmt: skip
+_MISTRAL = Traits(windows=uniform(4096), defaults={"num_key_value_heads": 8},
+                  nested_defaults={**_SIZES_7B, "intermediate_size": 14336})  # fmt: skip
+_QWEN2 = Traits(qkv_bias=True, windows=switched)
+_GLM4 = Traits(qkv_bias="attention_bias", norms=4,
+               defaults={"attention_bias": True, "head_dim": 128})  # fmt: skip
 _MINISTRAL3 = Traits(windows=uniform(), defaults={"num_key_value_heads": 8, "head_dim": 128})
 _QWEN3 = Traits(qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="head",
                 windows=switched, defaults={"head_dim": 128})  # fmt: skip
@@ -51,7 +59,12 @@ _TABLE: dict[str, Traits] = {
     "ministral": Traits(windows=patterned(None, 4096), defaults={"num_key_value_heads": 8}),
     "ministral3": _MINISTRAL3,
     "mistral3": _MINISTRAL3,
-    "qwen2": Traits(qkv_bias=True, windows=switched),
+    "qwen2": _QWEN2,
+    "qwen2_vl": _QWEN2,
+    "qwen2_vl_text": _QWEN2,
+    "qwen2_5_vl": _QWEN2,
+    "qwen2_5_vl_text": _QWEN2,
+    "qwen2_5_omni_text": _QWEN2,
     "mimo": Traits(qkv_bias=True, windows=switched, mtp=True),
     "qwen3": _QWEN3,
     "qwen3_vl": _QWEN3,
@@ -76,8 +89,8 @@ _TABLE: dict[str, Traits] = {
     "internlm2": Traits(qkv_bias="bias", out_bias="bias"),
     "internlm3": Traits(qkv_bias="qkv_bias", out_bias="bias", mlp_bias="bias"),
     "glm": Traits(qkv_bias="attention_bias", defaults={"attention_bias": True, "head_dim": 128}),
-    "glm4": Traits(qkv_bias="attention_bias", norms=4,
-                   defaults={"attention_bias": True, "head_dim": 128}),
+    "glm4": _GLM4,
+    "glm4v_text": _GLM4,
     "phi3": Traits(windows=uniform()),
     "phi3_v": Traits(windows=uniform()),
     "phi4mm": Traits(windows=uniform()),

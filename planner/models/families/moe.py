@@ -127,6 +127,8 @@ _LLAMA4 = Traits(qkv_bias=_BIAS, out_bias=_BIAS, windows=_llama4_windows,
                  moe=Moe(width=_OWN_WIDTH, shared_width=_OWN_WIDTH, sparse=_llama4_sparse),
                  defaults={"intermediate_size_mlp": 16384, "head_dim": 128})  # fmt: skip
 _DEEPSEEK_LIKE = Moe(correction=True)
+_GLM4_MOE = Traits(qkv_bias=_BIAS, qk_norm=_asked_head_norm, moe=_DEEPSEEK_LIKE, mtp=True,
+                   defaults={"head_dim": 128})  # fmt: skip
 
 _TABLE: dict[str, Traits] = {
     "mixtral": Traits(windows=uniform(), moe=Moe(width=_OWN_WIDTH),
@@ -138,6 +140,7 @@ _TABLE: dict[str, Traits] = {
     "qwen3_moe": _QWEN3_MOE,
     "qwen3_vl_moe": _QWEN3_MOE,
     "qwen3_vl_moe_text": _QWEN3_MOE,
+    "qwen3_omni_moe_text": _QWEN3_MOE,
     "olmoe": Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="full", moe=Moe(width=_OWN_WIDTH)),
     "phimoe": Traits(qkv_bias=_BIAS, out_bias=_BIAS, norms=4, final_norms=2, windows=uniform(),
                      head_bias="lm_head_bias", moe=Moe(width=_OWN_WIDTH)),
@@ -152,8 +155,8 @@ _TABLE: dict[str, Traits] = {
                       moe=Moe(width=_OWN_WIDTH, bias=True, router_bias=True),
                       defaults={"attention_bias": True, "head_dim": 64}),
     "deepseek": Traits(qkv_bias=_BIAS, out_bias=_BIAS, moe=Moe()),
-    "glm4_moe": Traits(qkv_bias=_BIAS, qk_norm=_asked_head_norm, moe=_DEEPSEEK_LIKE, mtp=True,
-                       defaults={"head_dim": 128}),
+    "glm4_moe": _GLM4_MOE,
+    "glm4v_moe_text": _GLM4_MOE,
     "dots1": Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="head", moe=_DEEPSEEK_LIKE),
     "solar_open": Traits(qkv_bias=_BIAS, moe=_DEEPSEEK_LIKE, defaults={"head_dim": 128}),
     "exaone_moe": Traits(qk_norm="head", windows=patterned(4, 4096), moe=_DEEPSEEK_LIKE),
