@@ -102,7 +102,7 @@ def _nearest(name: str) -> list[str]:
     from difflib import get_close_matches  # only a refusal needs it
 
     close = get_close_matches(short, [n for n in names if "/" not in n], n=6, cutoff=0.3)
-    close += get_close_matches(wanted, list(names), n=3, cutoff=0.0)
+    close += get_close_matches(wanted, list(names), n=50, cutoff=0.0)
     found = dict.fromkeys(model_id for match in close for model_id in names[match][:1])
     return list(found)[:3]
 

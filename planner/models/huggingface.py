@@ -94,7 +94,7 @@ def _text_reader(reader: Reader, table: Mapping[str, Importer]) -> Reader:
     if not isinstance(inner, Mapping):
         return reader
     sized = first_key(inner, HIDDEN + LAYERS) or first_key(inner, _NESTED)
-    known = not first_key(reader.config, HIDDEN) and inner.get("model_type") in table
+    known = not first_key(reader.config, HIDDEN) and str(inner.get("model_type")) in table
     return (reader.nested(name or "") or reader) if sized or known else reader
 
 
