@@ -44,6 +44,8 @@ _UNCOUNTED = re.compile(r"^(rope_|v\.|a\.|mm\.|resampler|blk\.\d+\.(nextn|attn_r
 _EXPERTS = {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
             "num_experts_per_tok"}  # fmt: skip
 """Fields that a key of zero experts would set."""
+_NO_EXPERTS = {"granitemoehybrid": {"num_local_experts": 0}, "jamba": {"num_experts": 1}}
+"""How families whose default is a mixture say that there is none."""
 _MOST = 0.95
 """Part of a role's parameters that names its format [-]."""
 _CLOSE = 0.005
@@ -85,16 +87,18 @@ def read_fields(header: Header, architecture: str) -> dict[str, Any]:
         field = names.get(key.removeprefix(prefix)) if key.startswith(prefix) else None
         for name in (field,) if isinstance(field, str) else field or ():
             config[name] = value
-    experts = header.metadata.get(f"{prefix}expert_count") or 0
-    if model_type == "llama" and experts:
+    if not header.metadata.get(f"{prefix}expert_count"):
+        for name in _EXPERTS:
+            config.pop(name, None)
+        config.update(_NO_EXPERTS.get(model_type, {}))
+    elif model_type == "llama":
         model_type = "mixtral"
     config["model_type"] = model_type
     _from_tensors(config, header, architecture)
     _from_arrays(config, header, architecture)
     _latent(config, header, prefix)
     _state_space(config, header.metadata, prefix)
-    none = set() if experts else _EXPERTS
-    return {name: value for name, value in config.items() if name not in none}
+    return config
 
 
 def _own_type(tensors: Iterable[Tensor]) -> str:
