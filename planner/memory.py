@@ -7,15 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.engines import Engine
+from planner.engines import GIB, Engine, reported_bytes
 from planner.hw import Accelerator
+from planner.loading import loaded_bytes
 from planner.models.parts import Formats
 from planner.models.spec import ModelSpec
+from planner.overheads import activation_bytes, buffer_bytes, graph_bytes
+from planner.pages import kinds, printed_tokens
 from planner.parallel import Sharding
 from planner.roofline import Numeric
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Memory:
     """The memory of one replica; `per_gpu` figures are the mean over its pipeline stages."""
 
@@ -28,6 +31,14 @@ class Memory:
     gpu_sequence_bytes: SequenceBytes
     attention_dp: int
     max_sequences: int
+    activation_bytes_per_gpu: float = 0.0
+    """The profiled peak of a step [byte]."""
+    buffer_bytes_per_gpu: float = 0.0
+    """Context, libraries and the buffers of collectives [byte]."""
+    graph_bytes_per_gpu: float = 0.0
+    """CUDA graphs [byte]."""
+    block_tokens: int = 1
+    """Tokens of a cache block; a sequence takes whole ones [token]."""
 
     @property
     def kv_pool_tokens(self) -> int | None:
@@ -35,16 +46,16 @@ class Memory:
         growth = self.gpu_sequence_bytes.per_token
         if growth == 0:
             return None
-        return self.attention_dp * max(0, math.floor(self.kv_pool_bytes_per_gpu / growth))
+        blocks = math.floor(max(0.0, self.kv_pool_bytes_per_gpu) / (growth * self.block_tokens))
+        return self.attention_dp * blocks * self.block_tokens
 
     def max_batch(self, context: float) -> int:
         """Return the sequences of `context` tokens the replica holds at once [-]."""
-        each = float(self.gpu_sequence_bytes.at(context))
-        fit = (
-            math.floor(max(0.0, self.kv_pool_bytes_per_gpu) / each) if each else self.max_sequences
-        )
         if self.kv_pool_bytes_per_gpu < 0:
             return 0
+        whole = math.ceil(context / self.block_tokens) * self.block_tokens
+        each = float(self.gpu_sequence_bytes.at(whole))
+        fit = math.floor(self.kv_pool_bytes_per_gpu / each) if each else self.max_sequences
         return min(fit, self.max_sequences) * self.attention_dp
 
     def max_context(self, batch: float, most: int) -> int:
@@ -59,7 +70,7 @@ class Memory:
         return low
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SequenceBytes:
     """Cache and state of one sequence on one GPU."""
 
@@ -74,24 +85,68 @@ class SequenceBytes:
         return self.per_token * context + windows + self.state
 
 
-def plan_memory(spec: ModelSpec, accelerator: Accelerator, sharding: Sharding, formats: Formats,
-                engine: Engine) -> Memory:  # fmt: skip
-    """Return what fits on an accelerator under a sharding.
+@dataclass(frozen=True, slots=True, eq=False)
+class EngineMemory:
+    """What an engine prints when it starts [GiB], on one GPU unless `whole_model`."""
 
-    Pool = fraction·memory − reserve − weights. KV heads replicate when TP exceeds them, a latent is
-    never split; a pipeline divides layers, attention DP divides sequences.
+    weights_gib: float
+    kv_gib: float
+    kv_tokens: int | None
+    """Tokens of the cache of one replica; None where nothing grows [token]."""
+    activation_gib: float
+    non_torch_gib: float
+    graph_gib: float
+    requested_gib: float
+    """The fraction of memory planned with."""
+    note: str = ""
+
+
+def plan_memory(spec: ModelSpec, accelerator: Accelerator, sharding: Sharding, formats: Formats,
+                engine: Engine, fraction: float | None = None) -> Memory:  # fmt: skip
+    """Return what fits on an accelerator under a sharding, as the engine plans it.
+
+    Pool = fraction·(memory − what it takes before) − what it takes after, the engine's rule or
+    `fraction` (its gpu_memory_utilization, mem_fraction_static …) [-]. KV heads replicate when TP
+    exceeds them, a latent is never split; a pipeline divides layers, attention DP sequences.
     """
-    weights = spec.weights_bytes(formats, sharding.tp, sharding.ranks) / sharding.pp
-    usable = engine.memory_fraction * accelerator.memory() - engine.reserve_bytes
+    engine = engine.on(accelerator)
+    taken = {
+        "weights": loaded_bytes(spec, formats, sharding, engine.loading),
+        "activation": activation_bytes(spec, formats, sharding, engine.overheads,
+                                       engine.chunk_tokens, engine.max_sequences),
+        "buffers": buffer_bytes(sharding, engine.overheads, _linked(accelerator, sharding)),
+    }  # fmt: skip
+    pool = requested_bytes(accelerator, sharding, engine, fraction, taken)
     return Memory(
-        weights_bytes_per_gpu=weights,
-        kv_pool_bytes_per_gpu=usable - weights,
+        weights_bytes_per_gpu=taken["weights"],
+        kv_pool_bytes_per_gpu=pool - sum(taken[name] for name in engine.after_fraction),
         kv_bytes_per_token=spec.kv_elements_per_token * formats.kv.bytes,
         state_bytes_per_sequence=spec.state_elements * formats.state.bytes,
         gpu_sequence_bytes=sequence_bytes(spec, sharding, formats),
         attention_dp=sharding.attention_dp,
         max_sequences=engine.max_sequences,
+        activation_bytes_per_gpu=taken["activation"],
+        buffer_bytes_per_gpu=taken["buffers"],
+        graph_bytes_per_gpu=graph_bytes(spec, sharding, engine.overheads),
+        block_tokens=engine.kv_block_tokens,
     )
+
+
+def requested_bytes(accelerator: Accelerator, sharding: Sharding, engine: Engine,
+                    fraction: float | None, taken: dict[str, float]) -> float:  # fmt: skip
+    """Return the memory an engine plans weights and cache in, on one GPU [byte]."""
+    total = reported_bytes(accelerator) if engine.as_reported else float(accelerator.memory())
+    share = engine.memory_fraction if fraction is None else fraction
+    if engine.reserve and fraction is None:
+        kept = engine.reserve.of(
+            total, engine.chunk_tokens, engine.graph_sequences, sharding.tp * sharding.pp
+        )
+        share = max(0.0, 1.0 - kept / total)
+    return share * (total - sum(taken[name] for name in engine.before_fraction))
+
+
+def _linked(accelerator: Accelerator, sharding: Sharding) -> bool:
+    return (accelerator.domain_size or 1) >= sharding.gpus > 1
 
 
 def sequence_bytes(spec: ModelSpec, sharding: Sharding, formats: Formats) -> SequenceBytes:
@@ -111,3 +166,58 @@ def sequence_bytes(spec: ModelSpec, sharding: Sharding, formats: Formats) -> Seq
                 share = group.count / sharding.pp / min(sharding.tp, kept.ways)
                 state += kept.elements * formats.state.bytes * share
     return SequenceBytes(growing, tuple((each, length) for length, each in windows.items()), state)
+
+
+def engine_report(spec: ModelSpec, accelerator: Accelerator, sharding: Sharding, formats: Formats,
+                  engine: Engine, fraction: float | None = None,
+                  max_model_len: int | None = None) -> EngineMemory:  # fmt: skip
+    """Return what an engine prints when it starts, in its own units.
+
+    `fraction` is the memory fraction it was started with, None its default; `max_model_len` the
+    longest context, None the model's [token]. An engine of `whole_model` reports the bytes of the
+    file and the cache of one sequence of `max_model_len`, over all devices.
+    """
+    longest = max_model_len or spec.max_context or 2**17
+    if engine.whole_model:
+        return _whole_report(spec, formats, engine, longest)
+    engine = engine.on(accelerator)
+    found = plan_memory(spec, accelerator, sharding, formats, engine, fraction)
+    pool = found.kv_pool_bytes_per_gpu
+    tokens = printed_tokens(
+        pool, kinds(spec, sharding, formats), engine.paging, engine.kv_block_tokens,
+        engine.chunk_tokens, longest,
+    )  # fmt: skip
+    taken = {"weights": found.weights_bytes_per_gpu, "activation": found.activation_bytes_per_gpu,
+             "buffers": found.buffer_bytes_per_gpu}  # fmt: skip
+    return EngineMemory(
+        weights_gib=found.weights_bytes_per_gpu / GIB,
+        kv_gib=pool / GIB,
+        kv_tokens=None if tokens is None else tokens * sharding.attention_dp,
+        activation_gib=found.activation_bytes_per_gpu / GIB,
+        non_torch_gib=found.buffer_bytes_per_gpu / GIB,
+        graph_gib=found.graph_bytes_per_gpu / GIB,
+        requested_gib=requested_bytes(accelerator, sharding, engine, fraction, taken) / GIB,
+        note="" if pool > 0 else "nothing is left for the cache: the engine refuses to start",
+    )
+
+
+def _whole_report(spec: ModelSpec, formats: Formats, engine: Engine, longest: int) -> EngineMemory:
+    alone = Sharding()
+    cache = sum(
+        kind.layers
+        * (kind.token_bytes * (longest if engine.paging.window_share else min(longest, kind.window))
+           + kind.state_bytes)
+        for kind in kinds(spec, alone, formats)
+    )  # fmt: skip
+    activation = activation_bytes(
+        spec, formats, alone, engine.overheads, engine.chunk_tokens, engine.max_sequences
+    )
+    return EngineMemory(
+        weights_gib=loaded_bytes(spec, formats, alone, engine.loading) / GIB,
+        kv_gib=cache / GIB,
+        kv_tokens=longest,
+        activation_gib=activation / GIB,
+        non_torch_gib=engine.overheads.process_bytes / GIB,
+        graph_gib=0.0,
+        requested_gib=0.0,
+    )
