@@ -37,6 +37,10 @@ FIELDS: dict[str, Field] = {
     "altup.num_inputs": "altup_num_inputs",
     "shortconv.l_cache": "conv_L_cache",
     "wkv.head_size": "head_size",
+    "attention.decay_lora_rank": "decay_low_rank_dim",
+    "attention.iclr_lora_rank": "a_low_rank_dim",
+    "attention.value_residual_mix_lora_rank": "v_low_rank_dim",
+    "attention.gate_lora_rank": "gate_low_rank_dim",
     "ssm.conv_kernel": ("conv_kernel", "mamba_d_conv", "linear_conv_kernel_dim"),
     "ssm.state_size": ("state_size", "ssm_state_size", "mamba_d_state", "linear_key_head_dim"),
     "ssm.time_step_rank": ("time_step_rank", "mamba_dt_rank"),
@@ -136,5 +140,6 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Field]]] = {
     "lfm2": ("lfm2", {}),
     "lfm2moe": ("lfm2_moe", {}),
     "rwkv6": ("rwkv6", {}),
+    "rwkv7": ("rwkv7", {}),
 }  # fmt: skip
 """model_type of an architecture, and the fields in which it differs from `FIELDS`."""

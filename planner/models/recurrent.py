@@ -11,7 +11,8 @@ Mamba-1 [1]_                    exp(Δ·A) 2, ·h 1, + (Δx)·B 2, read-out C·h
 Mamba-2 [2]_                    a·h 1, + (Δx)·B 2, read-out C·h 2                           5
 gated delta rule [3]_, KDA [4]_ g·S 1, kᵀS 2, + k·δᵀ 2, read-out qᵀS 2                      7
 lightning attention [5]_        λ·S 1, + k·vᵀ 2, read-out qᵀS 2                             5
-RWKV-5 and later [6]_           k·vᵀ 1, u·kv + S 2, read-out 2, w·S + kv 2                  7
+RWKV-5 and 6 [6]_               k·vᵀ 1, u·kv + S 2, read-out 2, w·S + kv 2                  7
+RWKV-7 [7]_                     w·S 1, S·a 2, + (S·a)·bᵀ 2, + v·kᵀ 2, read-out 2            9
 =============================== =========================================================== =====
 
 A causal convolution of k taps adds 2k FLOPs a channel.
@@ -22,6 +23,7 @@ A causal convolution of k taps adds 2k FLOPs a channel.
 .. [4] Kimi team, "Kimi Linear", 2025, eq. 1 (decay per key channel).
 .. [5] Qin et al., "Lightning Attention-2", 2024, eq. 5; MiniMax-01 report, 2025, section 2.2.
 .. [6] Peng et al., "Eagle and Finch: RWKV with matrix-valued states", 2024, eq. 11-12.
+.. [7] Peng et al., "RWKV-7 Goose with expressive dynamic state evolution", 2025, eq. 17.
 """
 
 from __future__ import annotations
@@ -361,6 +363,8 @@ class Rwkv(Part):
     low_rank: tuple[int, ...] = ()
     vectors: int = 0
     """Parameters of interpolation, decay, bonus and norms [-]."""
+    flops_per_value: float = 7.0
+    """FLOPs a state value costs a token [FLOP]."""
 
     def linears(self) -> tuple[Linear, ...]:
         """Full projections, then pairs of low-rank ones."""
@@ -390,7 +394,8 @@ class Rwkv(Part):
 
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """The time-mixing update."""
-        return (scan(formats, "rwkv_scan", self.states(), 7.0 * self.width * self.head_dim),)
+        flops = self.flops_per_value * self.width * self.head_dim
+        return (scan(formats, "rwkv_scan", self.states(), flops),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,35 @@ def test_total_of_a_published_checkpoint(name: str, config: Config, hub: int) ->
     assert read(**config).total_params == hub, name
 
 
+def test_rwkv6_counts_as_its_report_does() -> None:
+    """Eagle and Finch, 2024, appendix: 2DV + 13D²L + 464DL + 4D at D = 2048, L = 24."""
+    spec = read(model_type="rwkv6", hidden_size=2048, num_hidden_layers=24, vocab_size=65536)
+    width, layers = 2048, 24
+    expected = 2 * width * 65536 + 13 * width**2 * layers + 464 * width * layers + 4 * width
+    assert spec.total_params == expected
+
+
+@pytest.mark.parametrize(
+    ("hidden", "layers", "ranks", "total"),
+    [
+        # RWKV-7 report, 2025, table of sizes: 0.19 B and 2.9 B.
+        (768, 12, (64, 64, 32, 128), 191034624),
+        (2560, 32, (96, 96, 64, 320), 2947735040),
+    ],
+)
+def test_rwkv7_counts_as_its_report_does(
+    hidden: int, layers: int, ranks: tuple[int, int, int, int], total: int
+) -> None:
+    """2DV + 4D + LD(12D + 2(d_w + d_a + d_v + d_g) + 19) − (2D·d_v + D)."""
+    names = ("decay_low_rank_dim", "a_low_rank_dim", "v_low_rank_dim", "gate_low_rank_dim")
+    spec = read(
+        model_type="rwkv7", hidden_size=hidden, num_hidden_layers=layers, vocab_size=65536,
+        **dict(zip(names, ranks, strict=True)),
+    )  # fmt: skip
+    assert spec.total_params == total
+    assert spec.state_elements == layers * (hidden * 64 + 2 * hidden)
+
+
 @pytest.mark.parametrize(("name", "config", "hub"), MAMBA_ONLY)
 def test_a_network_without_cache_is_an_ssm(name: str, config: Config, hub: int) -> None:
     del name, hub

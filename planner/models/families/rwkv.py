@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.models.decoder import Importer, assemble
 from planner.models.parts import Block
 from planner.models.reader import ConfigError, Reader
@@ -36,8 +38,36 @@ def read_rwkv6(reader: Reader) -> ModelSpec:
     return _rwkv(reader, hidden, time, channel)
 
 
+def read_rwkv7(reader: Reader) -> ModelSpec:
+    """Read an RWKV-7: four square projections, low ranks for decay, rate, value mix and gate.
+
+    The first layer mixes no value, since there is none before it.
+    """
+    hidden = reader.size("hidden_size")
+    value_rank = reader.size("v_low_rank_dim", default=32)
+    ranks = (
+        reader.size("decay_low_rank_dim", default=64),
+        reader.size("a_low_rank_dim", default=64),
+        reader.size("gate_low_rank_dim", default=128),
+    )
+    # Mixes of r, w, k, v, a and g; bases of w, a and v; k_k, k_a and r_k; the group norm.
+    time = Rwkv(
+        hidden,
+        hidden,
+        _head_size(reader, hidden),
+        square=4,
+        low_rank=(*ranks, value_rank),
+        vectors=14 * hidden,
+        flops_per_value=9,
+    )
+    first = replace(time, low_rank=ranks, vectors=13 * hidden)
+    width = _width(reader, hidden, 4)
+    channel = RwkvChannelMix(hidden, width, receptance=False, vectors=hidden)
+    return _rwkv(reader, hidden, time, channel, first)
+
+
 def _head_size(reader: Reader, width: int) -> int:
-    size = reader.size("head_size", default=64)
+    size = reader.size("head_size", "head_dim", default=64)
     if width % size:
         raise ConfigError(f"{reader.path}head_size: {size} does not divide the width {width}")
     return size
@@ -49,12 +79,15 @@ def _width(reader: Reader, hidden: int, ratio: float) -> int:
     return stated or int(hidden * ratio) // 32 * 32
 
 
-def _rwkv(reader: Reader, hidden: int, time: Rwkv, channel: RwkvChannelMix) -> ModelSpec:
+def _rwkv(
+    reader: Reader, hidden: int, time: Rwkv, channel: RwkvChannelMix, first: Rwkv | None = None
+) -> ModelSpec:
     """Return the spec: two LayerNorms a layer, one before the first and one after the last."""
     layers = reader.size("num_hidden_layers")
+    block = Block((time,), (channel,), 4 * hidden)
     return assemble(
         reader,
-        [Block((time,), (channel,), 4 * hidden)] * layers,
+        [replace(block, mixers=(first or time,)), *[block] * (layers - 1)],
         hidden=hidden,
         vocab=reader.size("vocab_size", default=65536),
         other_params=4 * hidden,
@@ -63,4 +96,8 @@ def _rwkv(reader: Reader, hidden: int, time: Rwkv, channel: RwkvChannelMix) -> M
     )
 
 
-MODEL_TYPES: dict[str, Importer] = {"rwkv5": read_rwkv5, "rwkv6": read_rwkv6}
+MODEL_TYPES: dict[str, Importer] = {
+    "rwkv5": read_rwkv5,
+    "rwkv6": read_rwkv6,
+    "rwkv7": read_rwkv7,
+}
