@@ -6,22 +6,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from litestar import Litestar, Request
+from litestar import Litestar, Request, Router
+from litestar._openapi.plugin import OpenAPIPlugin
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.enums import ScopeType
 from litestar.plugins.pydantic import PydanticInitPlugin
 from litestar.types import Receive, Scope, Send
 
-from api.openapi import openapi_config
+from api.catalog.controllers import AcceleratorController, ModelController
+from api.catalog.service import Catalog
+from api.comparisons.controllers import ComparisonController
+from api.comparisons.service import Comparisons
+from api.openapi import complete, openapi_config, swagger_files
 from api.plans.controllers import PlanController
 from api.plans.service import Plans
 from api.scenarios.controllers import ScenarioController
 from api.scenarios.service import Scenarios
 from api.settings import Settings
 from api.store import Database, migrate
-from api.system.controllers import SystemController
+from api.system.controllers import SystemController, WorkspaceController, version
 from api.system.metrics import Metrics
+from api.system.workspace import Workspaces
 from api.web import log
 from api.web.accept import before_request
 from api.web.body import BodyPlugin
@@ -32,6 +38,10 @@ from api.web.handlers import HANDLERS
 from api.web.idempotency import forget
 
 AnyRequest = Request[Any, Any, Any]
+
+
+CONTROLLERS = (PlanController, ModelController, AcceleratorController, ScenarioController,
+               ComparisonController, SystemController)  # fmt: skip
 
 
 class Application(Litestar):
@@ -54,12 +64,11 @@ def create_app(settings: Settings | None = None) -> Application:
     log.configure(settings.log_level)
     metrics = Metrics()
     app = Application(
-        route_handlers=[PlanController, ScenarioController, SystemController],
+        route_handlers=[*CONTROLLERS, _importer(settings), swagger_files()],
         lifespan=[_store],
         state=State({"services": None, "settings": settings, "metrics": metrics}),
         dependencies={
-            "plans": Provide(_plans, sync_to_thread=False),
-            "scenarios": Provide(_scenarios, sync_to_thread=False),
+            **{name: Provide(make, sync_to_thread=False) for name, make in SERVICES.items()},
             "raw": Provide(_raw),
         },
         guards=[authorise],
@@ -68,9 +77,10 @@ def create_app(settings: Settings | None = None) -> Application:
         plugins=[PydanticInitPlugin(), BodyPlugin()],
         logging_config=None,
         request_max_body_size=settings.max_body_bytes,
-        openapi_config=openapi_config(),
+        openapi_config=openapi_config(version(), settings),
     )
     app.gate = Gate(settings, metrics)
+    complete(app, app.plugins.get(OpenAPIPlugin).provide_openapi_schema())
     return app
 
 
@@ -90,6 +100,17 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
         database.close()
 
 
+def _importer(settings: Settings) -> Router:
+    """Return the routes that take more than other bodies."""
+    return Router(
+        "/", route_handlers=[WorkspaceController], request_max_body_size=settings.max_import_bytes
+    )
+
+
+def _catalog(request: AnyRequest) -> Catalog:
+    return Catalog(services(request).database, caller(request).workspace)
+
+
 def _plans(request: AnyRequest) -> Plans:
     held = services(request)
     return Plans(held.database, held.settings, caller(request).workspace)
@@ -98,6 +119,19 @@ def _plans(request: AnyRequest) -> Plans:
 def _scenarios(request: AnyRequest) -> Scenarios:
     held = services(request)
     return Scenarios(held.database, held.settings, caller(request).workspace)
+
+
+def _comparisons(request: AnyRequest) -> Comparisons:
+    held = services(request)
+    return Comparisons(held.database, held.settings, caller(request))
+
+
+def _workspaces(request: AnyRequest) -> Workspaces:
+    return Workspaces(services(request).database, caller(request).workspace)
+
+
+SERVICES = {"catalog": _catalog, "plans": _plans, "scenarios": _scenarios,
+            "comparisons": _comparisons, "workspaces": _workspaces}  # fmt: skip
 
 
 async def _raw(request: AnyRequest) -> bytes:

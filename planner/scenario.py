@@ -18,8 +18,16 @@ Count = Annotated[int, Field(ge=1, le=2**20)]
 Tokens = Annotated[int, Field(ge=1, le=2**30)]
 Positive = Annotated[FiniteFloat, Field(gt=0, le=1e9)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
-Batches = Annotated[list[Count], Field(min_length=1, max_length=4096), BeforeValidator(_as_list)]
-Contexts = Annotated[list[Tokens], Field(min_length=1, max_length=4096), BeforeValidator(_as_list)]
+Batches = Annotated[
+    list[Count],
+    Field(min_length=1, max_length=4096),
+    BeforeValidator(_as_list, json_schema_input_type=Count | list[Count]),
+]
+Contexts = Annotated[
+    list[Tokens],
+    Field(min_length=1, max_length=4096),
+    BeforeValidator(_as_list, json_schema_input_type=Tokens | list[Tokens]),
+]
 
 
 class Scenario(BaseModel):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from api.catalog.own import ACCELERATOR, MODEL, OWN, OwnObjects
 from api.web.call import ask
+from api.web.problem import Problem
 from planner.answer import Plan
 from planner.hw import get_accelerator
 from planner.models import get_model
@@ -32,6 +33,7 @@ class Names:
     def __init__(self, own: OwnObjects, workspace: str) -> None:
         self.own = own
         self.workspace = workspace
+        self.used: dict[str, dict[str, Any]] = {}
 
     def model(self, name: Name) -> Name:
         """Return a catalogue id or a config; raises a 422 problem for anything else."""
@@ -68,10 +70,29 @@ class Names:
 
     def _resolved(self, name: Name, kind: str, check: Callable[[Name], object]) -> Name:
         if is_own(name):
-            return self.own.document(self.workspace, kind, str(name))
+            return self._own(kind, str(name))
         if isinstance(name, str):
             ask(check, name)
         return name
+
+    def _own(self, kind: str, name: str) -> dict[str, Any]:
+        """Return an own object that carries its id, and remember it for `told`."""
+        found = {**self.own.document(self.workspace, kind, name), ID_FIELDS[kind]: name}
+        self.used[name] = found
+        return found
+
+    def told(self, document: Any) -> Any:
+        """Return a document with the ids of own objects where they stand in it."""
+        if isinstance(document, dict):
+            for name, found in self.used.items():
+                if document == found:
+                    return name
+            return {key: self.told(value) for key, value in document.items()}
+        return [self.told(item) for item in document] if isinstance(document, list) else document
+
+
+ID_FIELDS = {MODEL: "_name_or_path", ACCELERATOR: "id"}
+"""Where the planner looks for the id of an inline object."""
 
 
 def is_own(name: object) -> bool:
@@ -90,14 +111,19 @@ def label(name: Name) -> str:
 
 
 def canonical_model(name: Name) -> str:
-    """Return the id that lists and filters know a model by."""
-    if isinstance(name, str) and not is_own(name):
-        return ask(get_model, name, local=False).id
-    return label(name)
+    """Return the id that lists and filters know a model by; one that is gone keeps its name."""
+    return _canonical(name, lambda known: get_model(known, local=False).id)
 
 
 def canonical_gpu(name: Name) -> str:
     """Return the id that lists and filters know an accelerator by."""
+    return _canonical(name, lambda known: get_accelerator(known, allow_files=False).id)
+
+
+def _canonical(name: Name, find: Callable[[str], str]) -> str:
     if isinstance(name, str) and not is_own(name):
-        return ask(get_accelerator, name, allow_files=False).id
+        try:
+            return ask(find, name)
+        except Problem:
+            return name
     return label(name)

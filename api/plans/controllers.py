@@ -4,30 +4,59 @@ from __future__ import annotations
 
 from typing import Any
 
-from litestar import Controller, Response, post
+from litestar import Controller, Request, Response, post
 from litestar.di import NamedDependency
 from litestar.params import JSONBody
-from pydantic import BaseModel
 
+from api.plans.schemas import RooflineAsked
 from api.plans.service import Plans
+from api.plans.tables import OFFERED, to_csv, to_parquet
+from api.web.accept import CSV, JSON, choose
+from api.web.answer import as_json
 from planner.answer import Plan
+from planner.kernel_view import Roofline
+from planner.recommend import Recommendation, RecommendationRequest
 from planner.scenario import Scenario
+from planner.sweep import SweepRequest, SweepResult
 
 READ = {"scope": "read"}
-
-
-def as_bytes(found: BaseModel) -> Response[Any]:
-    """Return a response from pydantic's own serialiser: large answers are twice as fast so."""
-    return Response(found.model_dump_json().encode(), media_type="application/json")
+Service = NamedDependency[Plans]
 
 
 class PlanController(Controller):
-    """Plans."""
+    """Plans, sweeps, recommendations, rooflines."""
 
     path = "/v1"
     tags = ["plans"]  # noqa: RUF012 - the framework's own protocol
 
     @post("/plans", operation_id="createPlan", sync_to_thread=True, status_code=200, opt=READ)
-    def plan(self, data: JSONBody[Scenario], plans: NamedDependency[Plans]) -> Response[Plan]:
+    def plan(self, data: JSONBody[Scenario], plans: Service) -> Response[Plan]:
         """Answer one scenario without storing it."""
-        return as_bytes(plans.plan(data))
+        return as_json(plans.plan(data))
+
+    @post("/sweeps", operation_id="createSweep", sync_to_thread=True, status_code=200,
+          opt={**READ, "produces": OFFERED})  # fmt: skip
+    def sweep(
+        self, request: Request[Any, Any, Any], data: JSONBody[SweepRequest], plans: Service
+    ) -> Response[SweepResult]:
+        """Answer every combination of the axes as columns; Accept chooses JSON, CSV or Parquet."""
+        found = plans.sweep(data)
+        kind = choose(request.headers.get("accept"), OFFERED)
+        if kind == JSON:
+            return as_json(found)
+        body = to_csv(found) if kind == CSV else to_parquet(found)
+        return Response(body, headers={"content-type": kind, "Vary": "Accept"})  # type: ignore[arg-type]
+
+    @post("/recommendations", operation_id="createRecommendation", sync_to_thread=True,
+          status_code=200, opt=READ)  # fmt: skip
+    def recommend(
+        self, data: JSONBody[RecommendationRequest], plans: Service
+    ) -> Response[Recommendation]:
+        """Say which batch to run on each accelerator, and what binds it."""
+        return as_json(plans.recommend(data))
+
+    @post("/roofline", operation_id="createRoofline", sync_to_thread=True, status_code=200,
+          opt=READ)  # fmt: skip
+    def roofline(self, data: JSONBody[RooflineAsked], plans: Service) -> Response[Roofline]:
+        """Place every kernel of every kind of layer on the accelerator's roofline."""
+        return as_json(plans.roofline(data))

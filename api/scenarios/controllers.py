@@ -8,9 +8,11 @@ from litestar import Controller, Response, delete, get, post, put
 from litestar.di import NamedDependency
 from litestar.params import FromPath, JSONBody, QueryParameter
 
+from api.catalog.names import canonical_gpu, canonical_model
 from api.scenarios.repository import Filters
 from api.scenarios.schemas import RevisionList, ScenarioPage, StoredPlan, StoredScenario
 from api.scenarios.service import PATH, Scenarios
+from api.web.answer import as_json
 from api.web.idempotency import Once
 from api.web.parameters import Cursor, IdempotencyKey, IfMatch, IfNoneMatch, Limit, Text
 from api.web.tags import etag, require_match, tagged
@@ -46,7 +48,8 @@ class ScenarioController(Controller):
         limit: Limit = 50, cursor: Cursor = None,
     ) -> ScenarioPage:  # fmt: skip
         """List scenarios, oldest first; filters are joined by and."""
-        return scenarios.page(Filters(tag, model, gpu, text, deleted), cursor, limit)
+        known = (model and canonical_model(model), gpu and canonical_gpu(gpu))
+        return scenarios.page(Filters(tag, *known, text, deleted), cursor, limit)
 
     @get("/{scenario_id:str}", operation_id="getScenario", sync_to_thread=True)
     def read(
@@ -104,4 +107,4 @@ class ScenarioController(Controller):
     ) -> Response[StoredPlan]:  # fmt: skip
         """Read the stored plan, whether it is stale and why, and with recompute what changed."""
         found = scenarios.plan(scenario_id, revision, recompute)
-        return Response(found.model_dump_json().encode(), media_type="application/json")  # type: ignore[arg-type]
+        return as_json(found)

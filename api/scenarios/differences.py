@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from api.scenarios.schemas import Difference
-from planner.answer import Plan
 
 MOST = 500
 """Differences told at most."""
 ABSENT = object()
 
 
-def differences(stored: Plan, recomputed: Plan) -> tuple[list[Difference], int]:
-    """Return the figures that differ, and how many more there are than are told."""
-    leave_out = {"editions"}
-    before = dict(_leaves(stored.model_dump(mode="json", exclude=leave_out)))
-    after = dict(_leaves(recomputed.model_dump(mode="json", exclude=leave_out)))
+def differences(stored: dict[str, Any], recomputed: dict[str, Any]) -> tuple[list[Difference], int]:
+    """Return the figures of two plans that differ, and how many more there are than are told."""
+    before, after = (
+        dict(_leaves({k: v for k, v in plan.items() if k != "editions"}))
+        for plan in (stored, recomputed)
+    )
     found = [
         _difference(name, before.get(name), after.get(name))
         for name in dict.fromkeys([*before, *after])

@@ -84,5 +84,5 @@ class StoredPlan(Answer):
     revision: int
     stale: bool
     because: list[Cause]
-    plan: Plan
+    plan: Plan = Field(description="as it was stored, to the letter")
     recomputed: Recomputed | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -17,7 +18,6 @@ from api.scenarios.schemas import (
     Revision,
     RevisionList,
     ScenarioPage,
-    StoredPlan,
     StoredScenario,
 )
 from api.settings import Settings
@@ -117,24 +117,25 @@ class Scenarios:
             found = rows.revisions(self._row(rows, ident))
             return RevisionList(items=[_revision(item) for item in found])
 
-    def plan(self, ident: str, revision: int | None, recompute: bool) -> StoredPlan:
-        """Return the stored answer, whether it is stale, and on demand the answer of today."""
+    def plan(self, ident: str, revision: int | None, recompute: bool) -> bytes:
+        """Return a StoredPlan; the stored answer goes out to the letter, whoever computed it."""
         with self.database.reading() as session:
             rows = ScenarioRepository.of(session)
             row = self._row(rows, ident)
             found = rows.newest(row) if revision is None else rows.revision(row, revision)
         if found is None:
             raise not_found("revision")
-        plan = Plan.model_validate_json(found.plan)
         because = self._causes(found)
-        return StoredPlan(
-            scenario_id=ident, revision=found.revision, stale=bool(because), because=because,
-            plan=plan, recomputed=self._recomputed(found, plan) if recompute else None,
-        )  # fmt: skip
+        head = {
+            "scenario_id": ident, "revision": found.revision, "stale": bool(because),
+            "because": [cause.model_dump() for cause in because],
+        }  # fmt: skip
+        again = self._recomputed(found).model_dump_json() if recompute else "null"
+        return f'{json.dumps(head)[:-1]}, "plan": {found.plan}, "recomputed": {again}}}'.encode()
 
-    def _recomputed(self, row: RevisionRow, before: Plan) -> Recomputed:
+    def _recomputed(self, row: RevisionRow) -> Recomputed:
         after = self.answer(Scenario.model_validate(row.question)).plan
-        found, left_out = differences(before, after)
+        found, left_out = differences(json.loads(row.plan), after.model_dump(mode="json"))
         return Recomputed(plan=after, differences=found, differences_left_out=left_out)
 
     def _causes(self, row: RevisionRow) -> list[Cause]:
@@ -184,7 +185,7 @@ class Scenarios:
             row.updated_at = now()
             row.deleted_at = row.updated_at if action == "deleted" else None
             if answered is not None:
-                _describe(row, answered.scenario)
+                describe(row, answered.scenario)
                 rows.retag(row, answered.scenario.tags)
             after = record(row, action, answered) if answered else _again(row, action, before)
             session.add(after)
@@ -198,7 +199,7 @@ def add(session: Session, workspace: str, answered: Answered, action: Action = "
     row = ScenarioRow(id=ident or new_id(), workspace=workspace, revision=1)
     row.created_at = row.updated_at = now()
     row.deleted_at = None
-    _describe(row, answered.scenario)
+    describe(row, answered.scenario)
     session.add(row)
     session.flush()
     ScenarioRepository.of(session).retag(row, answered.scenario.tags)
@@ -206,7 +207,7 @@ def add(session: Session, workspace: str, answered: Answered, action: Action = "
     return row
 
 
-def _describe(row: ScenarioRow, scenario: Scenario) -> None:
+def describe(row: ScenarioRow, scenario: Scenario) -> None:
     """Set what lists and filters read of a scenario."""
     row.model, row.gpu = canonical_model(scenario.model), canonical_gpu(scenario.gpu)
     row.name = scenario.name or f"{row.model} on {scenario.tp}×{row.gpu}"[:200]

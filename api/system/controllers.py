@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import anyio.to_thread
-from litestar import Controller, Request, Response, get
+from litestar import Controller, Request, Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import JSONBody
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.system.metrics import MEDIA_TYPE
+from api.system.workspace import Imported, Workspace, Workspaces
+from api.web.answer import as_json
 from api.web.context import services
+from api.web.idempotency import Once
+from api.web.parameters import IdempotencyKey
 from api.web.problem import Problem
 from planner.answer import Answer, Editions
 from planner.editions import current_editions
@@ -65,6 +71,27 @@ class SystemController(Controller):
         settings = services(request).settings
         limits = {n: getattr(settings, n) for n in type(settings).model_fields if n[:4] == "max_"}
         return About(version=version(), editions=current_editions(), limits=limits)
+
+
+class WorkspaceController(Controller):
+    """Export and import."""
+
+    path = "/v1/workspace"
+    tags = ["workspace"]  # noqa: RUF012 - the framework's own protocol
+
+    @get("/export", operation_id="exportWorkspace", sync_to_thread=True)
+    def export(self, workspaces: NamedDependency[Workspaces]) -> Response[Workspace]:
+        """Export everything in the workspace as one document, API keys excepted."""
+        return as_json(workspaces.export())
+
+    @post("/import", operation_id="importWorkspace", sync_to_thread=True, opt={"large": True})
+    def load(
+        self, data: JSONBody[Workspace], workspaces: NamedDependency[Workspaces],
+        raw: NamedDependency[bytes], idempotency_key: IdempotencyKey = None,
+    ) -> Response[Imported]:  # fmt: skip
+        """Store an export under new ids, all of it or nothing."""
+        once = Once.of(workspaces.workspace, idempotency_key, "/v1/workspace/import", raw)
+        return workspaces.load(data, once).response()
 
 
 def version() -> str:

@@ -1,0 +1,96 @@
+"""Routes of models and accelerators."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from litestar import Controller, Response, delete, get, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from api.catalog.own import ACCELERATOR, MODEL
+from api.catalog.schemas import (
+    AcceleratorFacts,
+    AcceleratorList,
+    ModelFacts,
+    ModelList,
+    OwnAccelerator,
+    OwnModel,
+)
+from api.catalog.service import Catalog
+from api.web.answer import as_json
+from api.web.idempotency import Once
+from api.web.parameters import IdempotencyKey, Text
+
+Service = NamedDependency[Catalog]
+Raw = NamedDependency[bytes]
+Filter = Annotated[str | None, QueryParameter(max_length=100)]
+
+
+class ModelController(Controller):
+    """Models."""
+
+    path = "/v1/models"
+    tags = ["catalog"]  # noqa: RUF012 - the framework's own protocol
+
+    @get(operation_id="listModels", sync_to_thread=True)
+    def page(
+        self, catalog: Service, family: Filter = None, kind: Filter = None, text: Text = None
+    ) -> Response[ModelList]:
+        """List models by model_type, kind, or words in the id; your own come first."""
+        return as_json(catalog.models(family, kind, text))
+
+    @post(operation_id="createModel", sync_to_thread=True)
+    def create(
+        self, data: JSONBody[OwnModel], catalog: Service, raw: Raw,
+        idempotency_key: IdempotencyKey = None,
+    ) -> Response[ModelFacts]:  # fmt: skip
+        """Store a model of your own from its config.json; it never changes."""
+        once = Once.of(catalog.workspace, idempotency_key, self.path, raw)
+        return catalog.add_model(data, once).response()
+
+    @get("/{model_id:path}", operation_id="getModel", sync_to_thread=True)
+    def read(self, model_id: FromPath[str], catalog: Service) -> ModelFacts:
+        """Read a model's sizes, cache costs and source."""
+        return catalog.model(model_id.lstrip("/"))
+
+    @delete("/{model_id:path}", operation_id="deleteModel", sync_to_thread=True)
+    def remove(self, model_id: FromPath[str], catalog: Service) -> None:
+        """Delete a model of your own that no scenario uses."""
+        catalog.own.delete(catalog.workspace, MODEL, model_id.lstrip("/"))
+
+
+class AcceleratorController(Controller):
+    """Accelerators."""
+
+    path = "/v1/accelerators"
+    tags = ["catalog"]  # noqa: RUF012 - the framework's own protocol
+
+    @get(operation_id="listAccelerators", sync_to_thread=True)
+    def page(
+        self, catalog: Service, vendor: Filter = None, kind: Filter = None,
+        min_memory_bytes: Annotated[float | None, QueryParameter(ge=0, le=1e15)] = None,
+        format_: Annotated[str | None, QueryParameter(name="format", max_length=20)] = None,
+        status: Filter = None, text: Text = None,
+    ) -> Response[AcceleratorList]:  # fmt: skip
+        """List accelerators with the source of every figure; your own come first."""
+        return as_json(catalog.accelerators(vendor, kind, min_memory_bytes, format_, status, text))
+
+    @post(operation_id="createAccelerator", sync_to_thread=True)
+    def create(
+        self, data: JSONBody[OwnAccelerator], catalog: Service, raw: Raw,
+        idempotency_key: IdempotencyKey = None,
+    ) -> Response[AcceleratorFacts]:  # fmt: skip
+        """Store an accelerator of your own; it never changes."""
+        once = Once.of(catalog.workspace, idempotency_key, self.path, raw)
+        return catalog.add_accelerator(data, once).response()
+
+    @get("/{accelerator_id:path}", operation_id="getAccelerator", sync_to_thread=True)
+    def read(self, accelerator_id: FromPath[str], catalog: Service) -> AcceleratorFacts:
+        """Read an accelerator's peaks, bandwidth, ridge points, price and sources."""
+        return catalog.accelerator(accelerator_id.lstrip("/"))
+
+    @delete("/{accelerator_id:path}", operation_id="deleteAccelerator", sync_to_thread=True)
+    def remove(self, accelerator_id: FromPath[str], catalog: Service) -> None:
+        """Delete an accelerator of your own that no scenario uses."""
+        catalog.own.delete(catalog.workspace, ACCELERATOR, accelerator_id.lstrip("/"))

@@ -1,0 +1,99 @@
+"""Documents about models and accelerators."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+OwnId = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$",
+        description="what to call it; requests then name it own/…",
+        examples=["my-finetune"],
+    ),
+]
+Document = Annotated[dict[str, Any], Field(min_length=1, max_length=2000)]
+
+
+class OwnModel(BaseModel):
+    """A model of your own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: OwnId
+    config: Document = Field(description="a Hugging Face config.json")
+
+
+class OwnAccelerator(BaseModel):
+    """An accelerator of your own; `base` in its spec may name one of the catalogue to change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: OwnId
+    spec: Document = Field(description="peaks, bandwidth, memory and their source, in SI units")
+
+
+class Note(BaseModel):
+    """Something to know about a model."""
+
+    code: str
+    text: str
+
+
+class ModelFacts(BaseModel):
+    """What is known about a model; bytes per token are at 16 bits."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    origin: Literal["catalogue", "own"]
+    model_type: str
+    kind: str
+    total_params: int | float
+    active_params: int | float
+    embedding_params: int | float
+    mtp_params: int | float
+    kv_bytes_per_token: int | float
+    state_bytes_per_sequence: int | float
+    weights_bytes: int | float
+    layers: int
+    quantization: str
+    max_context: int | None
+    source: str
+    notes: list[Note]
+
+
+class AcceleratorFacts(BaseModel):
+    """What is known about an accelerator, with the source of every figure."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    origin: Literal["catalogue", "own"]
+    name: str
+    vendor: str
+    peaks_flops_per_s: dict[str, float]
+    bandwidth_bytes_per_s: float
+    memory_bytes: float | None
+    ridge_point: dict[str, float]
+    link: dict[str, Any]
+    domain_size: int | None
+    tdp_w: float | None
+    sources: dict[str, str]
+    notes: list[str]
+
+
+class ModelList(BaseModel):
+    """Models: your own, then the catalogue's."""
+
+    items: list[ModelFacts]
+    edition: str
+
+
+class AcceleratorList(BaseModel):
+    """Accelerators: your own, then the catalogue's."""
+
+    items: list[AcceleratorFacts]
+    edition: str

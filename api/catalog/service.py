@@ -1,0 +1,137 @@
+"""Listing and describing models and accelerators; storing own ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from api.catalog import own
+from api.catalog.names import ID_FIELDS, is_own
+from api.catalog.own import ACCELERATOR, MODEL, OWN, OwnObjects
+from api.catalog.schemas import (
+    AcceleratorFacts,
+    AcceleratorList,
+    ModelFacts,
+    ModelList,
+    OwnAccelerator,
+    OwnModel,
+)
+from api.store import Database
+from api.store.tables import OwnRow
+from api.web.call import ask
+from api.web.idempotency import Made, Once, write_once
+from api.web.problem import Problem
+from planner import hw, models
+
+Answer = ModelFacts | AcceleratorFacts
+
+
+class Catalog:
+    """The catalogues as one workspace sees them."""
+
+    def __init__(self, database: Database, workspace: str) -> None:
+        self.database = database
+        self.workspace = workspace
+        self.own = OwnObjects(database)
+
+    def models(self, family: str | None, kind: str | None, text: str | None) -> ModelList:
+        """Return the models that match all filters."""
+        found = [
+            facts
+            for row in self.own.list(self.workspace, MODEL)
+            if (facts := own_model(row)) and _matches(facts, family, kind, text)
+        ]
+        found += [_model(spec) for spec in models.list_models(family=family, kind=kind, text=text)]
+        return ModelList(items=found, edition=models.edition())
+
+    def accelerators(
+        self, vendor: str | None, kind: str | None, min_memory_bytes: float | None,
+        fmt: str | None, status: str | None, text: str | None,
+    ) -> AcceleratorList:  # fmt: skip
+        """Return the accelerators that match all filters."""
+        mine = [own_accelerator(row) for row in self.own.list(self.workspace, ACCELERATOR)]
+        found = [
+            facts
+            for facts in mine
+            if (vendor is None or facts.vendor.lower() == vendor.lower())
+            and (kind is None or getattr(facts, "kind", None) == kind.lower())
+            and (min_memory_bytes is None or (facts.memory_bytes or 0) >= min_memory_bytes)
+            and (fmt is None or fmt.lower() in facts.peaks_flops_per_s)
+            and (status is None or getattr(facts, "status", None) == status.lower())
+            and (text is None or text.lower() in f"{facts.id} {facts.name}".lower())
+        ]
+        listed = hw.list_accelerators(vendor=vendor, kind=kind, min_memory_bytes=min_memory_bytes,
+                                      format=fmt, status=status, text=text)  # fmt: skip
+        return AcceleratorList(items=[*found, *map(_accelerator, listed)], edition=hw.edition())
+
+    def model(self, name: str) -> ModelFacts:
+        """Return one model; raises 404."""
+        if is_own(name):
+            return own_model(self.own.get(self.workspace, MODEL, name))
+        return _model(_known(lambda: models.get_model(name, local=False), "model"))
+
+    def accelerator(self, name: str) -> AcceleratorFacts:
+        """Return one accelerator; raises 404."""
+        if is_own(name):
+            return own_accelerator(self.own.get(self.workspace, ACCELERATOR, name))
+        return _accelerator(
+            _known(lambda: hw.get_accelerator(name, allow_files=False), "accelerator")
+        )
+
+    def add_model(self, asked: OwnModel, once: Once) -> Made:
+        """Store a model that the planner can read."""
+        return self._add(MODEL, asked.id, asked.config, once, own_model)
+
+    def add_accelerator(self, asked: OwnAccelerator, once: Once) -> Made:
+        """Store an accelerator that the planner can use."""
+        return self._add(ACCELERATOR, asked.id, asked.spec, once, own_accelerator)
+
+    def _add(self, kind: str, ident: str, document: dict[str, Any], once: Once,
+             tell: Callable[[OwnRow], Answer]) -> Made:  # fmt: skip
+        own.check(kind, document)
+
+        def make(session: Session) -> Made:
+            row = own.store(session, self.workspace, kind, ident, document)
+            headers = {"Location": f"/v1/{kind}s/{OWN}{ident}"}
+            return Made(tell(row).model_dump_json().encode(), headers=headers)
+
+        return write_once(self.database, once, make)
+
+
+def own_model(row: OwnRow) -> ModelFacts:
+    """Return the facts of an own model."""
+    spec = ask(models.get_model, {**row.document, ID_FIELDS[MODEL]: OWN + row.id})
+    facts = {**models.describe(spec), "id": OWN + row.id}
+    return ModelFacts.model_validate({**facts, "origin": "own"})
+
+
+def own_accelerator(row: OwnRow) -> AcceleratorFacts:
+    """Return the facts of an own accelerator."""
+    found = ask(hw.get_accelerator, {**row.document, ID_FIELDS[ACCELERATOR]: OWN + row.id})
+    return AcceleratorFacts.model_validate({**hw.describe(found), "origin": "own"})
+
+
+def _model(spec: models.ModelSpec) -> ModelFacts:
+    return ModelFacts.model_validate({**models.describe(spec), "origin": "catalogue"})
+
+
+def _accelerator(found: hw.Accelerator) -> AcceleratorFacts:
+    return AcceleratorFacts.model_validate({**hw.describe(found), "origin": "catalogue"})
+
+
+def _known(find: Callable[[], Any], what: str) -> Any:
+    try:
+        return ask(find)
+    except Problem as problem:
+        raise Problem(404, problem.detail or f"no such {what}") from None
+
+
+def _matches(facts: ModelFacts, family: str | None, kind: str | None, text: str | None) -> bool:
+    words = (text or "").lower().split()
+    return (
+        family in (None, facts.model_type)
+        and kind in (None, facts.kind)
+        and all(word in facts.id.lower() for word in words)
+    )

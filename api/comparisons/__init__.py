@@ -1,0 +1,1 @@
+"""Comparisons of scenarios, answered and saved."""

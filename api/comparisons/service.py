@@ -1,0 +1,128 @@
+"""The rules of comparisons: what they are about, and that an answer never changes."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.catalog.names import Names
+from api.catalog.own import OwnObjects
+from api.comparisons.schemas import (
+    ComparisonAsked,
+    ComparisonPage,
+    ComparisonSummary,
+    Source,
+    StoredComparison,
+)
+from api.scenarios.repository import ScenarioRepository
+from api.settings import Settings
+from api.store import Database
+from api.store.tables import ComparisonRow, new_id, now
+from api.web import cursor as cursors
+from api.web.call import ask
+from api.web.context import Caller
+from api.web.idempotency import Made, Once, write_once
+from api.web.problem import Problem, not_found, over_limit, rejected
+from planner.compare import Comparison, ComparisonRequest, compare
+from planner.scenario import Scenario
+
+PATH = "/v1/comparisons"
+
+
+class Comparisons:
+    """The comparisons of one workspace."""
+
+    def __init__(self, database: Database, settings: Settings, caller: Caller) -> None:
+        self.database = database
+        self.settings = settings
+        self.caller = caller
+        self.names = Names(OwnObjects(database), caller.workspace)
+
+    def create(self, asked: ComparisonAsked, once: Once) -> Made:
+        """Answer a comparison, and keep it where that is asked."""
+        if not asked.save:
+            return Made(self._answer(asked, None).model_dump_json().encode(), status=200)
+        if not self.caller.may("write"):
+            raise Problem(403, "this key may read only: send save=false to compare")
+        ident = new_id()
+        answer = self._answer(asked, ident)
+
+        def make(session: Session) -> Made:
+            row = ComparisonRow(
+                id=ident, workspace=self.caller.workspace, name=answer.name, created_at=now(),
+                asked=asked.model_dump(mode="json"), answer=answer.model_dump_json(),
+            )  # fmt: skip
+            session.add(row)
+            return Made(row.answer.encode(), headers={"Location": f"{PATH}/{ident}"})
+
+        return write_once(self.database, once, make)
+
+    def get(self, ident: str) -> bytes:
+        """Return a saved comparison to the letter."""
+        with self.database.reading() as session:
+            return self._row(session, ident).answer.encode()
+
+    def delete(self, ident: str) -> None:
+        """Delete a comparison."""
+        with self.database.writing() as session:
+            session.delete(self._row(session, ident))
+
+    def page(self, cursor: str | None, limit: int) -> ComparisonPage:
+        """Return a page of comparisons."""
+        scope = f"{self.caller.workspace} comparisons"
+        query = select(ComparisonRow).where(ComparisonRow.workspace == self.caller.workspace)
+        if cursor is not None:
+            query = query.where(ComparisonRow.id > cursors.decode(cursor, scope))
+        with self.database.reading() as session:
+            found = list(session.scalars(query.order_by(ComparisonRow.id).limit(limit + 1)))
+        items = [
+            ComparisonSummary(id=row.id, name=row.name, created_at=row.created_at.isoformat())
+            for row in found[:limit]
+        ]
+        following = cursors.encode(items[-1].id, scope) if len(found) > limit else None
+        return ComparisonPage(items=items, next_cursor=following)
+
+    def _row(self, session: Session, ident: str) -> ComparisonRow:
+        query = select(ComparisonRow).where(
+            ComparisonRow.workspace == self.caller.workspace, ComparisonRow.id == ident
+        )
+        row = session.scalars(query).one_or_none()
+        if row is None:
+            raise not_found("comparison")
+        return row
+
+    def _answer(self, asked: ComparisonAsked, ident: str | None) -> StoredComparison:
+        found = [self._scenario(item) for item in asked.scenarios]
+        inlined = [self.names.inline(self._bounded(one)).scenario for one, _ in found]
+        request = ask(
+            ComparisonRequest, scenarios=inlined, baseline=asked.baseline,
+            labels=asked.labels, usd_per_gpu_hour=asked.usd_per_gpu_hour,
+        )  # fmt: skip
+        answer = ask(compare, request)
+        if self.names.used:
+            answer = Comparison.model_validate(self.names.told(answer.model_dump()))
+        name = asked.name or " / ".join(column.label for column in answer.columns)[:200]
+        return StoredComparison(
+            id=ident, name=name, created_at=now().isoformat(),
+            sources=[source for _, source in found], comparison=answer,
+        )  # fmt: skip
+
+    def _scenario(self, item: str | Scenario) -> tuple[Scenario, Source]:
+        if isinstance(item, Scenario):
+            return item, Source(scenario_id=None, revision=None)
+        with self.database.reading() as session:
+            rows = ScenarioRepository.of(session)
+            row = rows.find(self.caller.workspace, item)
+            if row is None or row.deleted_at is not None:
+                raise rejected(f"scenarios: no scenario {item[:60]!r} in this workspace")
+            question = rows.newest(row).question
+        name = {"name": row.name, **{k: v for k, v in question.items() if v is not None}}
+        source = Source(scenario_id=row.id, revision=row.revision)
+        return Scenario.model_validate(name), source
+
+    def _bounded(self, scenario: Scenario) -> Scenario:
+        most = self.settings.max_stored_points
+        points = len(scenario.batch or [1]) * len(scenario.context or [1])
+        if points > most:
+            raise over_limit("scenarios", points, most, "PLANNER_MAX_STORED_POINTS")
+        return scenario

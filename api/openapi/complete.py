@@ -1,0 +1,163 @@
+"""Completing the document the framework makes.
+
+Its schemas of pydantic models lose constraints, its errors have another shape, and it knows nothing
+of other media types. Everything is replaced from what the handlers themselves say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from litestar import Litestar
+from litestar.handlers import HTTPRouteHandler
+from litestar.routes import HTTPRoute
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from api.openapi.examples import EXAMPLES
+from api.web.accept import JSON
+from api.web.problem import MEDIA_TYPE, ProblemDetails
+
+REF = "#/components/schemas/{model}"
+Schema = dict[str, Any]
+Model = type[BaseModel]
+
+PROBLEMS = {
+    400: "The request cannot be read: JSON, parameters, headers or cursor",
+    401: "An API key is missing or not valid",
+    403: "The key may not do this",
+    404: "This workspace has no such thing",
+    406: "Nothing the client accepts can be answered",
+    409: "It exists already, or its state does not allow this",
+    412: "It has changed since it was read",
+    413: "The body is too large",
+    415: "The body does not say it is JSON",
+    422: "The body is read, but not acceptable; `errors` names the fields",
+    428: "If-Match is missing",
+    500: "The service failed",
+    503: "The store does not answer",
+}
+TAG_HEADER = {"description": "revision, in quotes", "schema": {"type": "string"}}
+PLACE_HEADER = {"description": "path of what was made", "schema": {"type": "string"}}
+
+
+def complete(app: Litestar, document: Schema) -> None:
+    """Complete the document in place."""
+    handlers = {handler.operation_id: handler for handler in _handlers(app)}
+    wanted: list[tuple[Model, JsonSchemaMode]] = [(ProblemDetails, "serialization")]
+    for handler in handlers.values():
+        wanted += [(model, "validation") for model in [_body(handler)] if model]
+        wanted += [(model, "serialization") for model in [_answer(handler)] if model]
+    references, definitions = models_json_schema(
+        list(dict.fromkeys(wanted)), ref_template=REF, by_alias=True
+    )
+    document["components"]["schemas"] = definitions["$defs"]
+    document["components"]["responses"] = {
+        f"Problem{status}": _problem(text, references[ProblemDetails, "serialization"])
+        for status, text in PROBLEMS.items()
+    }
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            handler = handlers[operation["operationId"]]
+            _complete(path, operation, handler, references)
+
+
+def _handlers(app: Litestar) -> Iterator[HTTPRouteHandler]:
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            for handler in route.route_handlers:
+                if isinstance(handler.operation_id, str) and handler.resolve_include_in_schema():
+                    yield handler
+
+
+def _body(handler: HTTPRouteHandler) -> Model | None:
+    field = handler.parsed_data_field
+    return field.annotation if field and issubclass(field.annotation, BaseModel) else None
+
+
+def _answer(handler: HTTPRouteHandler) -> Model | None:
+    found = handler.parsed_fn_signature.return_type.annotation
+    for kind in (found, *get_args(found)):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return kind
+    return None
+
+
+def _problem(text: str, reference: Schema) -> Schema:
+    return {"description": text, "content": {MEDIA_TYPE: {"schema": reference}}}
+
+
+def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, references: Any) -> None:
+    body, answer = _body(handler), _answer(handler)
+    if body:
+        content = operation["requestBody"]["content"][JSON]
+        content["schema"] = references[body, "validation"]
+        content["example"] = EXAMPLES[operation["operationId"]]
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
+    success = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
+    for found in success.values():
+        _describe_success(found, operation, handler, answer, references)
+    names = {p["name"] for p in operation.get("parameters", ())}
+    if "If-None-Match" in names:
+        success["304"] = {"description": "Not changed", "headers": {"ETag": TAG_HEADER}}
+    if operation["operationId"] == "createComparison":
+        success["200"] = {**success["201"], "description": "Answered, not saved (save=false)"}
+    problems = _statuses(path, operation, handler, names, body is not None)
+    references_to = {
+        str(s): {"$ref": f"#/components/responses/Problem{s}"} for s in sorted(problems)
+    }
+    operation["responses"] = {**success, **references_to}
+    if handler.opt.get("public"):
+        operation["security"] = []
+
+
+def _describe_success(found: Schema, operation: Schema, handler: HTTPRouteHandler,
+                      answer: Model | None, references: Any) -> None:  # fmt: skip
+    names = {p["name"] for p in operation.get("parameters", ())}
+    if answer:
+        found["content"] = {
+            kind: {"schema": references[answer, "serialization"]} if kind == JSON
+            else {"schema": {"type": "string"}}
+            for kind in handler.opt.get("produces", (JSON,))
+        }  # fmt: skip
+    elif operation["operationId"] == "metrics":
+        found["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    headers: Schema = {}
+    if names & {"If-Match", "If-None-Match"} and answer:
+        headers["ETag"] = TAG_HEADER
+    if "Idempotency-Key" in names and operation["operationId"] != "importWorkspace":
+        headers["Location"] = PLACE_HEADER
+    if headers:
+        found["headers"] = headers
+
+
+def _statuses(path: str, operation: Schema, handler: HTTPRouteHandler, names: set[str],
+              body: bool) -> set[int]:  # fmt: skip
+    found = {500, 503}
+    if not handler.opt.get("any_media"):
+        found |= {400, 406}
+    if not handler.opt.get("public"):
+        found |= {400, 401, 403}
+    if "{" in path:
+        found.add(404)
+    if body:
+        found |= {413, 415, 422}
+    if "If-Match" in names:
+        found |= {409, 412, 428}
+    if "Idempotency-Key" in names or operation["operationId"].startswith("delete"):
+        found.add(409)
+    if operation["operationId"] in {"recomputeScenario", "getScenarioPlan"}:
+        found.add(422)
+    return found
+
+
+def _without_null(schema: Schema) -> Schema:
+    """Return a parameter's schema without null: leaving it out is how it is not given."""
+    for word in ("oneOf", "anyOf"):
+        if word in schema:
+            kept = [item for item in schema[word] if item.get("type") != "null"]
+            rest = {k: v for k, v in schema.items() if k != word}
+            return {**rest, **kept[0]} if len(kept) == 1 else {**rest, "anyOf": kept}
+    return schema

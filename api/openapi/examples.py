@@ -1,0 +1,59 @@
+"""One request that works for every operation that takes a body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SCENARIO: dict[str, Any] = {
+    "name": "70B on four H100",
+    "model": "meta-llama/Llama-3.1-70B-Instruct",
+    "gpu": "h100-sxm5",
+    "tp": 4,
+    "batch": [1, 16, 64],
+    "context": [8192],
+    "tags": ["chat"],
+}
+CONFIG: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
+EXAMPLES: dict[str, Any] = {
+    "createPlan": SCENARIO,
+    "createScenario": SCENARIO,
+    "replaceScenario": SCENARIO,
+    "createSweep": {
+        "scenario": SCENARIO, "gpu": ["h100-sxm5", "h200-sxm"], "tp": [4, 8], "batch": [1, 64],
+    },
+    "createRecommendation": {
+        "model": "meta-llama/Llama-3.1-70B-Instruct", "gpu": ["h200-sxm", "b200-sxm"],
+        "context": 8192, "tpot_ms": 30.0,
+    },
+    "createRoofline": {
+        "model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "h100-sxm5", "batch": 16,
+        "context": 4096,
+    },
+    "createComparison": {
+        "name": "FP8 against BF16 weights",
+        "scenarios": [
+            {**SCENARIO, "name": "BF16", "weights": "bf16", "batch": [32]},
+            {**SCENARIO, "name": "FP8", "weights": "fp8", "batch": [32]},
+        ],
+    },
+    "createModel": {"id": "my-finetune", "config": CONFIG},
+    "createAccelerator": {
+        "id": "h100-measured",
+        "spec": {"base": "h100-sxm5", "bandwidth_bytes_per_s": 3.0e12, "source": "our own copies"},
+    },
+    "importWorkspace": {
+        "format": "decode-planner-workspace/1", "workspace": "default",
+        "exported_at": "2026-11-29T12:00:00Z", "models": [{"id": "my-finetune", "config": CONFIG}],
+        "accelerators": [], "scenarios": [], "comparisons": [],
+    },
+}  # fmt: skip

@@ -1,0 +1,39 @@
+"""Sweeps as files: CSV, and Parquet where the extra `tables` is installed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from importlib.util import find_spec
+from typing import Any
+
+from api.web.accept import CSV, JSON, PARQUET
+from api.web.problem import Problem
+from planner.sweep import SweepResult
+
+OFFERED = (JSON, CSV, PARQUET)
+
+
+def to_csv(found: SweepResult) -> bytes:
+    """Return a row a point; texts that a spreadsheet would take for a formula are quoted."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(found.columns)
+    for row in zip(*found.columns.values(), strict=True):
+        writer.writerow([_plain(cell) for cell in row])
+    return text.getvalue().encode()
+
+
+def _plain(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in {"=", "+", "-", "@"} else cell
+
+
+def to_parquet(found: SweepResult) -> bytes:
+    """Return a Parquet file; raises 406 where nothing here can write one."""
+    if find_spec("polars") is None:
+        raise Problem(406, f"Accept: no Parquet here (extra `tables`); offered: {JSON}, {CSV}")
+    import polars
+
+    data = io.BytesIO()
+    polars.DataFrame(found.columns, strict=False).write_parquet(data)
+    return data.getvalue()

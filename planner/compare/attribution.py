@@ -1,0 +1,142 @@
+"""Where a difference comes from: one field changed at a time, and kernel by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from planner.compare.answers import Attribution, Contribution, KernelDifference, Step
+from planner.compare.exact import Grid
+from planner.compare.figures import FIGURES, Answered
+from planner.scenario import Scenario
+from planner.units import seconds
+
+APART = ("name", "tags", "notes", "tpot_ms", "ttft_ms", "percentile")
+"""Fields that change no figure."""
+FIELDS = tuple(name for name in Scenario.model_fields if name not in APART)
+REST = "rest of the step"
+"""What no kernel accounts for: the engine's own time, and prompts of other requests."""
+
+Answerer = Callable[[Scenario], Answered]
+
+
+@dataclass(frozen=True)
+class Path:
+    """The way from the baseline to another scenario; an answer before and after every step."""
+
+    steps: list[Step]
+    answers: list[Answered]
+
+
+def path(baseline: Answered, other: Answered, ask: Answerer) -> Path:
+    """Change one field at a time, in the order of the scenario's fields.
+
+    Where a change alone is impossible it is made together with the next one. The order counts: a
+    step's contribution is what it does after the steps before it.
+    """
+    steps: list[Step] = []
+    answers = [baseline]
+    changed = [f for f in FIELDS if getattr(baseline.asked, f) != getattr(other.asked, f)]
+    together: list[str] = []
+    current = baseline.asked
+    for index, field in enumerate(changed):
+        together.append(field)
+        update = {name: getattr(other.asked, name) for name in together}
+        last = index == len(changed) - 1
+        found = other if last else _possible(current, update, ask)
+        if found is None:
+            continue
+        before = {name: getattr(current, name) for name in together}
+        steps.append(Step(fields=together, before=before, after=update))
+        answers.append(found)
+        current, together = found.asked, []
+    return Path(steps, answers)
+
+
+def _possible(current: Scenario, update: dict[str, object], ask: Answerer) -> Answered | None:
+    try:
+        return ask(Scenario.model_validate({**current.model_dump(), **update}))
+    except ValueError:
+        return None
+
+
+def attribution(way: Path, labels: tuple[str, str], grids: dict[str, Grid]) -> Attribution:
+    """Return what each step contributes to each figure, on the grids the table is on."""
+    contributions = []
+    for figure in FIGURES:
+        values = [figure.read(found) for found in way.answers]
+        known = [value for value in values if value is not None]
+        if not figure.attributed or len(known) < len(values) or len(values) < 2:
+            continue
+        snapped = [grids[figure.name].snap(value) for value in known]
+        contributions.append(
+            Contribution(
+                figure=figure.name,
+                unit=figure.unit,
+                baseline=snapped[0],
+                other=snapped[-1],
+                difference=snapped[-1] - snapped[0],
+                steps=[after - before for before, after in pairwise(snapped)],
+            )
+        )
+    return Attribution(
+        baseline=labels[0],
+        other=labels[1],
+        verdict=_verdict(labels, way.steps, contributions),
+        steps=way.steps,
+        contributions=contributions,
+        kernels=kernels(way.answers[0], way.answers[-1], grids["tpot_s"]),
+    )
+
+
+def kernels(baseline: Answered, other: Answered, grid: Grid) -> list[KernelDifference]:
+    """Return the time of every kernel in both, and what no kernel accounts for."""
+    before, after = _times(baseline, grid), _times(other, grid)
+    rows = [
+        KernelDifference(
+            kernel=name,
+            baseline_s=before.get(name, 0.0),
+            other_s=after.get(name, 0.0),
+            difference_s=after.get(name, 0.0) - before.get(name, 0.0),
+        )
+        for name in dict.fromkeys([*before, *after])
+    ]
+    return sorted(rows, key=lambda row: -abs(row.difference_s))
+
+
+def _times(of: Answered, grid: Grid) -> dict[str, float]:
+    """Return kernel times that add up to the time per token on the grid."""
+    times: dict[str, float] = {}
+    for kernel in of.plan.kernels:
+        times[kernel.name] = times.get(kernel.name, 0.0) + grid.snap(kernel.time_s)
+    total = FIGURES[0].read(of) or 0.0
+    rest = grid.snap(total) - sum(times.values())
+    if abs(rest) > len(times) * grid.quantum:
+        times[REST] = rest
+    elif times:
+        # Only rounding to the grid is left: the largest kernel takes it.
+        times[max(times, key=lambda name: times[name])] += rest
+    return times
+
+
+def _verdict(labels: tuple[str, str], steps: list[Step], contributions: list[Contribution]) -> str:
+    """Return the difference in time per token in one sentence."""
+    found = next((c for c in contributions if c.figure == "tpot_s"), None)
+    if found is None:
+        return f"{labels[1]} asks the same question as {labels[0]}"
+    if found.difference == 0.0:
+        return f"{labels[1]} takes as long per token as {labels[0]}"
+    way = "longer" if found.difference > 0 else "less"
+    parts = ", ".join(
+        f"{'+'.join(step.fields)} {_signed(value)}"
+        for step, value in zip(steps, found.steps, strict=True)
+    )
+    return (
+        f"{labels[1]} takes {seconds(abs(found.difference))} {way} per token than {labels[0]} "
+        f"({seconds(found.baseline)} → {seconds(found.other)}): {parts}"
+    )
+
+
+def _signed(value: float) -> str:
+    return "±0" if value == 0 else f"{'+' if value > 0 else '−'}{seconds(abs(value))}"

@@ -1,0 +1,137 @@
+"""The figures that are compared, read off a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from planner import answer
+from planner.compare.answers import Better
+from planner.hw import get_accelerator, price_per_hour
+from planner.parallel import Sharding
+from planner.planning import plan
+from planner.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A scenario with its plan and what it costs."""
+
+    asked: Scenario
+    plan: answer.Plan
+    serving: answer.Serving | None
+    """None where the comparison is about decode points."""
+    gpus: int
+    usd_per_gpu_hour: float | None
+    price_source: str
+
+    @property
+    def point(self) -> answer.Point:
+        """The decode point compared: the plan's last."""
+        return self.plan.points[-1]
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Output over all replicas [token/s]."""
+        if self.serving is None:
+            return self.point.tokens_per_s
+        return self.serving.output_tokens_per_s * self.asked.replicas
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """Price of all accelerators [USD/h]."""
+        return None if self.usd_per_gpu_hour is None else self.usd_per_gpu_hour * self.gpus
+
+
+def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> Answered:
+    """Answer a scenario; raises ValueError as `plan` does."""
+    found = plan(scenario)
+    accelerator = get_accelerator(scenario.gpu)
+    split = Sharding(scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp)
+    known = None if accelerator.id in prices else price_per_hour(accelerator.id)
+    price = known.usd_per_gpu_hour if known else prices.get(accelerator.id)
+    source = "given with the request" if accelerator.id in prices else ""
+    if known:
+        source = f"median of {known.providers} on-demand prices, {known.oldest_date}…{known.date}"
+    return Answered(
+        asked=scenario,
+        plan=found,
+        serving=found.serving if serving else None,
+        gpus=split.gpus * scenario.replicas,
+        usd_per_gpu_hour=price,
+        price_source=source,
+    )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: how it is read, and which direction is better."""
+
+    name: str
+    meaning: str
+    unit: str
+    better: Better | None
+    read: Callable[[Answered], float | None]
+    attributed: bool = False
+
+
+def _tpot(of: Answered) -> float:
+    return of.serving.tpot_s.p50 if of.serving else of.point.tpot_s.p50
+
+
+def _cost(of: Answered) -> float | None:
+    hourly = of.usd_per_hour
+    return None if hourly is None else hourly / (of.tokens_per_s * 3600) * 1e6
+
+
+FIGURES = (
+    Figure("tpot_s", "time per output token", "s", "lower", _tpot, attributed=True),
+    Figure(
+        "ttft_s", "time to first token", "s", "lower",
+        lambda of: of.serving.ttft_s.p50 if of.serving else None, attributed=True,
+    ),
+    Figure("tokens_per_s", "output of all replicas", "token/s", "higher",
+           lambda of: of.tokens_per_s, attributed=True),
+    Figure("tokens_per_s_per_gpu", "output of one GPU", "token/s", "higher",
+           lambda of: of.tokens_per_s / of.gpus, attributed=True),
+    Figure("tokens_per_s_per_user", "what one user sees", "token/s", "higher",
+           lambda of: 1.0 / _tpot(of), attributed=True),
+    Figure("usd_per_million_tokens", "cost of a million output tokens", "USD", "lower", _cost,
+           attributed=True),
+    Figure("usd_per_hour", "cost of all GPUs", "USD/h", "lower", lambda of: of.usd_per_hour,
+           attributed=True),
+    Figure("gpus", "GPUs over all replicas", "", "lower", lambda of: float(of.gpus)),
+    Figure("roofline_tpot_s", "time per output token on the datasheet roofline", "s", "lower",
+           lambda of: of.point.roofline_tpot_s, attributed=True),
+    Figure("arithmetic_intensity", "of the decode step", "FLOP/byte", None,
+           lambda of: of.point.arithmetic_intensity, attributed=True),
+    Figure("ridge_point", "of the format most FLOPs run in", "FLOP/byte", None,
+           lambda of: of.plan.limits.ridge_point),
+    Figure("saturation_intensity", "intensity as the batch grows", "FLOP/byte", None,
+           lambda of: of.plan.limits.saturation_intensity),
+    Figure("crossover_batch", "batch where decode turns compute-bound", "", None,
+           lambda of: _whole(of.plan.limits.crossover_batch)),
+    Figure("knee_batch", "batch where throughput bends", "", None,
+           lambda of: _whole(of.plan.limits.knee_batch)),
+    Figure("mbu", "share of peak bandwidth", "", None, lambda of: of.point.mbu),
+    Figure("mfu", "share of peak arithmetic", "", None, lambda of: of.point.mfu),
+    Figure("flops", "of one step, over all GPUs of a replica", "FLOP", None,
+           lambda of: of.point.flops, attributed=True),
+    Figure("bytes", "moved in one step, over all GPUs of a replica", "byte", None,
+           lambda of: of.point.bytes, attributed=True),
+    Figure("weights_bytes_per_gpu", "weights in each GPU's memory", "byte", "lower",
+           lambda of: of.plan.memory.weights_bytes_per_gpu),
+    Figure("kv_bytes_per_token", "cache of one token of a sequence", "byte", "lower",
+           lambda of: of.plan.memory.kv_bytes_per_token),
+    Figure("kv_pool_tokens", "tokens the caches of a replica hold", "token", "higher",
+           lambda of: _whole(of.plan.memory.kv_pool_tokens)),
+    Figure("max_batch", "largest batch that fits", "", "higher",
+           lambda of: _whole(of.plan.memory.max_batch)),
+    Figure("max_context", "longest context that fits", "token", "higher",
+           lambda of: _whole(of.plan.memory.max_context)),
+)  # fmt: skip
+"""All figures, in the order they are shown."""
+
+
+def _whole(value: int | None) -> float | None:
+    return None if value is None else float(value)
