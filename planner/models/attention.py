@@ -126,6 +126,11 @@ class Indexer(Part):
     head_weights: bool = True
     """Whether a projection weighs the heads; MiniMax-M3's take the largest instead."""
 
+    @property
+    def splits(self) -> bool:
+        """Whether tensor parallelism divides its heads: no, every rank runs them all."""
+        return False
+
     def linears(self) -> tuple[Linear, ...]:
         """Query, key and head-weight projections, replicated on every rank."""
         weights = Linear("indexer_proj", self.hidden, self.heads, "indexer", ways=1)

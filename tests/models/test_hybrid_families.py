@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from planner.kernels import Kernel
+from planner.models.attention import Indexer
 from planner.models.huggingface import import_config
 from planner.models.reader import ConfigError
 from planner.models.spec import ModelSpec, group_kernels
@@ -449,3 +450,11 @@ def test_nemotron_nas_drops_attention_or_narrows_it_layer_by_layer() -> None:
     wide, narrow = 28672, 14336  # 2·ffn_mult·8192/3 in steps of 256
     layers = 2 * 8192 * 8192 + 2 * 8192 * 1024 + 3 * 8192 * (wide + narrow) + 3 * 8192
     assert spec.total_params == 2 * 128256 * 8192 + 8192 + layers
+
+
+def test_an_indexer_runs_whole_on_every_rank() -> None:
+    """MiniMax-M3 is served on 8 GPUs though its indexer has 4 heads."""
+    indexers = [p for g in read(**M3).groups for p in g.block.mixers if isinstance(p, Indexer)]
+    assert not any(part.splits for part in indexers)
+    ((_, scan),) = kernels(read(**M3), "indexer")
+    assert (scan.flop_ways, scan.cache_ways) == (1, 1)
