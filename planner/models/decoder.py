@@ -98,9 +98,7 @@ class Traits:
 Importer = Callable[[Reader], ModelSpec]
 
 
-def read_shape(
-    reader: Reader, kv_heads: int | None = None, head_dim: int | None = None
-) -> Shape:
+def read_shape(reader: Reader, kv_heads: int | None = None, head_dim: int | None = None) -> Shape:
     """Return the sizes under any of their names; raises ConfigError naming what is missing.
 
     `kv_heads` and `head_dim` override the file's where a family derives them from other fields.
