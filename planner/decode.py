@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.kernels import Kernel, expected_distinct_experts
 from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, group_kernels
 from planner.parallel import Sharding
-from planner.roofline import Numeric, Work
-
-Array = NDArray[np.float64]
+from planner.roofline import Array, Numeric, Work
 
 _SCALED = ("launches", "flops_per_token", "flops_per_cached", "weight_bytes",
            "bytes_per_sequence", "bytes_per_cached")  # fmt: skip
@@ -55,6 +52,8 @@ class Laws:
         self.weight_ways = column("weight_ways")
         self.flop_ways = column("flop_ways")
         self.cache_ways = column("cache_ways")
+        self.launches = column("launches")
+        self.heads = np.where(np.isfinite(self.cache_ways), self.cache_ways, 0.0)
 
 
 class Step:
@@ -72,7 +71,7 @@ class Step:
             self._laws[points] = Laws(self.kernels, points)
         return self._laws[points]
 
-    def work(self, batch: Numeric, context: Numeric, queries: float = 1.0) -> StepWork:
+    def work(self, batch: Numeric, context: Numeric, queries: Numeric = 1.0) -> StepWork:
         """Return the work of one step for `batch` sequences with `context` cached tokens each.
 
         `batch` [-] and `context` [token] broadcast; `queries` is the tokens a sequence puts through
@@ -88,7 +87,8 @@ class Step:
         attended = np.minimum(context, law.window)
         flops = (law.flops_per_token + law.flops_per_cached * attended) * queries
         cache = law.bytes_per_sequence + law.bytes_per_cached * attended
-        weights = law.weight_bytes * _share_hit(law, micro * queries)
+        hit = _share_hit(law, micro * queries)
+        weights = law.weight_bytes * hit
 
         flop_share = np.where(
             law.routed, micro / split.ranks, sequences / np.minimum(split.tp, law.flop_ways)
@@ -97,11 +97,18 @@ class Step:
             law.routed, 1.0 / split.ranks, 1.0 / np.minimum(split.tp, law.weight_ways)
         )
         cache_share = 1.0 / np.minimum(split.tp, law.cache_ways)
+        experts_hit = law.experts * hit / split.ep
+        visits = np.where(
+            law.routed,
+            law.launches / 2 * experts_hit,
+            law.launches * law.heads * cache_share * sequences,
+        )
         return StepWork(
             rank=Work(flops * flop_share, weights * weight_share + cache * sequences * cache_share),
             flops=flops * batch,
             weight_bytes=weights * weight_share * split.ranks * (batch / micro),
             cache_bytes=cache * batch * split.tp * cache_share,
+            visits=visits,
             rank_tokens=sequences * queries,
             stage_tokens=micro * queries,
         )
@@ -114,7 +121,7 @@ def _share_hit(law: Laws, tokens: Array) -> Array:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StepWork:
     """Work of a step by kernel, arrays of shape (kernel, *points).
 
@@ -129,6 +136,9 @@ class StepWork:
     """Weights read over all GPUs and microbatches [byte]."""
     cache_bytes: Array
     """Cache and state moved over all GPUs, copies on replicating ranks included [byte]."""
+    visits: Array
+    """Pieces of work on a rank that cost time beside their bytes: experts hit, or (sequence, KV
+    head) pairs, over all layers [-]."""
     rank_tokens: Array
     """Tokens of a microbatch on one attention-DP rank, shape (*points) [token]."""
     stage_tokens: Array

@@ -30,6 +30,11 @@ class Format:
         """Stored bytes per value [byte]."""
         return self.bits / 8
 
+    @property
+    def whole_file(self) -> bool:
+        """Whether files in it hold embedding and head in it too, as GGUF and EXL2 files do."""
+        return self.id.startswith(("q", "iq")) or self.id.endswith("bit")
+
 
 _TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("fp32", 32, "fp32", "IEEE single"),
@@ -74,6 +79,16 @@ _TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("iq3_s", 110 * 8 / 256, "fp16", "GGML IQ3_S"),
     ("iq4_nl", 18 * 8 / 32, "fp16", "GGML IQ4_NL"),
     ("iq4_xs", 136 * 8 / 256, "fp16", "GGML IQ4_XS"),
+    # Mixes of blocks by matrix: bits of a whole file of Llama-3.1-8B over its parameters, as
+    # ``tools/quantize`` of llama.cpp prints them.
+    ("q2_k_m", 3.16, "fp16", "llama.cpp mix Q2_K"),
+    ("q3_k_s", 3.64, "fp16", "llama.cpp mix Q3_K_S"),
+    ("q3_k_m", 4.00, "fp16", "llama.cpp mix Q3_K_M"),
+    ("q3_k_l", 4.30, "fp16", "llama.cpp mix Q3_K_L"),
+    ("q4_k_s", 4.67, "fp16", "llama.cpp mix Q4_K_S"),
+    ("q4_k_m", 4.89, "fp16", "llama.cpp mix Q4_K_M"),
+    ("q5_k_s", 5.57, "fp16", "llama.cpp mix Q5_K_S"),
+    ("q5_k_m", 5.70, "fp16", "llama.cpp mix Q5_K_M"),
 )
 
 FORMATS: dict[str, Format] = {row[0]: Format(*row) for row in _TABLE}
@@ -86,12 +101,17 @@ _ALIASES = {
 
 
 def get_format(name: str, field: str = "format") -> Format:
-    """Return the format called `name`, in any case and by its common aliases.
+    """Return the format called `name`, in any case and by its common aliases; `4.5bit` is custom.
 
     Raises UnknownFormat, naming `field` and what is accepted.
     """
     key = name.strip().lower()
     found = FORMATS.get(_ALIASES.get(key, key))
+    if found is None and key.endswith("bit"):
+        try:
+            return custom_format(float(key.removesuffix("bit")))
+        except ValueError:
+            pass
     if found is None:
         raise UnknownFormat(f"{field}: unknown format {name!r}; accepted: {', '.join(FORMATS)}")
     return found

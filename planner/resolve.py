@@ -94,7 +94,7 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
     prompt = prompt_step(spec, formats, sharding)
     sent, layout = collectives(spec, sharding), Layout(spec.layers, spec.hidden)
     machine = Machine(accelerator, step.kernels, sent, layout)
-    stated = get_format(weights).id if weights else spec.quantization.id
+    stated = get_format(weights, "weights").id if weights else spec.quantization.id
     subject = subject_of(spec, accelerator, engine_name, version, stated)
     found = Deployment(
         spec=spec,
@@ -116,7 +116,7 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
 
 def _default_kv(spec: ModelSpec, weights: str | None, engine: Engine) -> str | None:
     """The engine's cache format for these weights; None leaves it to the model."""
-    names = [get_format(weights).id] if weights else _stored_formats(spec)
+    names = [get_format(weights, "weights").id] if weights else _stored_formats(spec)
     return next((engine.kv_by_weights[n] for n in names if n in engine.kv_by_weights), None)
 
 

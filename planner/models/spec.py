@@ -153,14 +153,14 @@ class ModelSpec:
     def formats(self, weights: str | None = None, kv: str | None = None) -> Formats:
         """Return the formats to run with: the checkpoint's own, or `weights` for its linears.
 
-        Embedding, head, router and other vectors keep the model's own type under an override.
+        Router and vectors keep the model's own type under an override; see `_override_roles`.
         Raises UnknownFormat.
         """
         if weights is None:
             by_role: Mapping[str, Format | str] = self.quantization.formats
         else:
             chosen = get_format(weights, "weights")
-            by_role = dict.fromkeys(LINEAR_ROLES, chosen)
+            by_role = dict.fromkeys(_override_roles(chosen, "moe" in self.kind), chosen)
         cache = kv or (self.quantization.kv if weights is None else None)
         formats = Formats.of(self.dtype, by_role, kv=cache or _cache_type(self.dtype),
                              state=self.state_dtype or _cache_type(self.dtype))  # fmt: skip
@@ -206,6 +206,20 @@ class ModelSpec:
 
 LINEAR_ROLES = ("attention", "mlp", "experts", "shared_experts", "mixer", "indexer")
 """Roles a weight-format override applies to."""
+
+
+def _override_roles(chosen: Format, moe: bool) -> tuple[str, ...]:
+    """Roles that checkpoints in a format hold in it.
+
+    Embedding and head only in whole-file formats. Four-bit block formats leave the mixers of a
+    mixture of experts in 16 bits: the ignore lists of nvidia/Kimi-K2.5-NVFP4, MiniMax-M2.5-NVFP4
+    and Qwen3.5-122B-A10B-NVFP4, of openai/gpt-oss and of moonshotai/Kimi-K2.5 (INT4).
+    """
+    if chosen.whole_file:
+        return (*LINEAR_ROLES, "embedding", "head")
+    if moe and chosen.id in ("mxfp4", "nvfp4", "int4", "int4_g128"):
+        return ("mlp", "experts", "shared_experts")
+    return LINEAR_ROLES
 
 
 def _cache_type(dtype: str) -> str:

@@ -1,0 +1,6 @@
+"""Measured efficiencies: one dated file that says what hardware reaches of its datasheet."""
+
+from planner.calibration.subject import Subject, subject_of
+from planner.calibration.table import Calibration, Parameter, current
+
+__all__ = ["Calibration", "Parameter", "Subject", "current", "subject_of"]

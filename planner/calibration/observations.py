@@ -1,0 +1,38 @@
+"""From rows of measured runs to the design of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.calibration.fit import Design
+from planner.calibration.subject import DECODE, PROMPT
+from planner.decode import StepWork
+from planner.prefill import prompt_work
+from planner.roofline import Array
+from planner.validation.groups import Group
+
+
+def add_decode(design: Design, groups: Iterable[Group], batch: Array, context: Array,
+               coefficient: Array, offset: int) -> None:  # fmt: skip
+    """Add the decode steps of rows: `coefficient` steps of `batch` sequences at `context`."""
+    for group in groups:
+        at = group.rows
+        _add(design, group, DECODE, group.deployment.step.work(batch[at], context[at]),
+             coefficient, offset)  # fmt: skip
+
+
+def add_prompts(design: Design, groups: Iterable[Group], isl: Array, prompts: Array,
+                coefficient: Array, offset: int) -> None:  # fmt: skip
+    """Add prompts of rows: `coefficient` steps of `prompts` prompts of `isl` tokens each."""
+    for group in groups:
+        at = group.rows
+        _add(design, group, PROMPT, prompt_work(group.deployment.prompt, isl[at], prompts[at]),
+             coefficient, offset)  # fmt: skip
+
+
+def _add(design: Design, group: Group, phase: str, work: StepWork, coefficient: Array,
+         offset: int) -> None:  # fmt: skip
+    one = group.deployment
+    machine = one.machine if phase == DECODE else one.prompt_machine
+    design.add(machine.items, one.subject, phase, machine.features(work), group.rows + offset,
+               coefficient[group.rows])  # fmt: skip

@@ -1,0 +1,116 @@
+"""The calibration file, and what it says an item of a step reaches."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from planner.calibration.subject import PHASED, PROMPT, Subject
+from planner.roofline import Array
+from planner.timing import Efficiency, Item
+
+EDITION = "2026-11-29"
+
+SHARES = ("memory", "compute")
+TIMES = ("launch_s", "visit_s")
+SCALE = "scale"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the law: a value by kind, times the factors of every level that is known."""
+
+    levels: tuple[tuple[str, ...], ...]
+    """Tags by which deviations are told apart, from general to special."""
+    values: Mapping[str, float]
+    """Value by kind of item."""
+    factors: tuple[Mapping[str, float], ...]
+    """By level: factor by the tags' values joined with a bar."""
+
+    def of(self, subject: Subject, kind: str, format: str = "") -> float | None:  # noqa: A002
+        """Return the value for an item, or None for a kind it does not apply to."""
+        value = self.values.get(kind)
+        if value is None:
+            return None
+        for level, factors in zip(self.levels, self.factors, strict=True):
+            key = subject.key(level, kind, format)
+            if key is not None:
+                value *= factors.get(key, 1.0)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Everything fitted, with where it came from."""
+
+    edition: str
+    parameters: Mapping[str, Parameter]
+    sharpness: Mapping[str, float]
+    intervals: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+
+    def efficiency(self, items: Sequence[Item], subject: Subject, phase: str) -> Efficiency:
+        """Return what `items` reach for a subject in a phase (decode or prompt).
+
+        Kinds without a figure run at the datasheet's; shares never exceed one.
+        """
+        kinds = [phased(item.kind, phase) for item in items]
+        formats = [item.format for item in items]
+
+        def column(name: str, default: float) -> Array:
+            of = self.parameters[name].of
+            found = [of(subject, k, f) for k, f in zip(kinds, formats, strict=True)]
+            return np.array([default if value is None else value for value in found])
+
+        scale = self.parameters[SCALE].of(subject, phase)
+        return Efficiency(
+            memory=np.minimum(column("memory", 1.0), 1.0),
+            compute=np.minimum(column("compute", 1.0), 1.0),
+            launch_s=column("launch_s", 0.0),
+            visit_s=column("visit_s", 0.0),
+            sharpness=np.array([self.sharpness.get(item.kind, math.inf) for item in items]),
+            scale=1.0 if scale is None else scale,
+        )
+
+    def number(self, name: str, subject: Subject) -> float:
+        """Return a parameter of serving by its name."""
+        found = self.parameters["serving"].of(subject, name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+
+def phased(kind: str, phase: str) -> str:
+    """Return the kind under which an item of a phase is calibrated."""
+    return f"{kind} {PROMPT}" if phase == PROMPT and kind in PHASED else kind
+
+
+def from_json(content: Mapping[str, Any]) -> Calibration:
+    """Return the calibration a parsed file holds."""
+    return Calibration(
+        edition=content["edition"],
+        parameters={
+            name: Parameter(
+                tuple(tuple(level) for level in row["levels"]), row["values"],
+                tuple(row["factors"]),
+            )
+            for name, row in content["parameters"].items()
+        },
+        sharpness=content["sharpness"],
+        intervals=content["intervals"],
+        provenance=content["provenance"],
+    )  # fmt: skip
+
+
+@cache
+def current() -> Calibration:
+    """Return the calibration in use."""
+    text = files("planner.calibration").joinpath(f"data/calibration-{EDITION}.json")
+    return from_json(json.loads(text.read_text("utf-8")))

@@ -1,0 +1,83 @@
+"""`planner validate`: predict rows of measured runs and say how far off the predictions are."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from planner.commands.output import print_table
+
+if TYPE_CHECKING:
+    from planner.validation.predict import Prediction
+    from planner.validation.report import Line
+    from planner.validation.rows import Kind
+
+COLUMNS: dict[Kind, tuple[str, ...]] = {
+    "serving": ("ttft_ms", "tpot_ms", "tpot_p10_ms", "tpot_p90_ms", "ttft_p10_ms", "ttft_p90_ms"),
+    "decode": ("value", "value_p10", "value_p90"),
+    "memory": ("weights_gib", "kv_gib", "kv_tokens"),
+}
+"""Columns of the predictions file after `row`, before `note`."""
+
+
+@click.command()
+@click.argument("rows_csv", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--predictions", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write a prediction for every row to this CSV file.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
+def command(rows_csv: Path, predictions: Path | None, as_json: bool) -> None:
+    """Predict the measured runs of ROWS_CSV and print errors by group.
+
+    The file holds serving, decode or memory rows, told apart by their columns. Predictions are made
+    without reading any measured column.
+    """
+    from planner.validation import report
+    from planner.validation.predict import predict
+    from planner.validation.rows import read_rows
+
+    rows = read_rows(rows_csv)
+    if not rows:
+        raise click.ClickException(f"rows: {rows_csv} holds no rows")
+    found = predict(rows)
+    lines = report.report(rows, found)
+    if predictions is not None:
+        _write(predictions, rows[0].kind, found)
+    content = report.as_json(rows, found, lines)
+    if as_json:
+        click.echo(json.dumps(content, indent=2))
+        return
+    click.echo(f"{content['rows']} {content['kind']} rows, {content['answered']} answered")
+    for refused in content["refused"]:
+        click.echo(f"refused {refused['row']}: {refused['note']}")
+    _print(lines)
+
+
+def _write(path: Path, kind: Kind, found: Sequence[Prediction]) -> None:
+    names = COLUMNS[kind]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("row", *names, "note"))
+        for one in found:
+            values = (one.values.get(name) for name in names)
+            cells = ("" if value is None else f"{value:.6g}" for value in values)
+            writer.writerow((one.row, *cells, "; ".join(one.notes)))
+
+
+def _print(lines: Sequence[Line]) -> None:
+    for quantity in dict.fromkeys(line.quantity for line in lines):
+        rows = [
+            (
+                f"{line.by} {line.group}".strip(),
+                f"{line.errors.rows}", f"{line.errors.median:.1%}", f"{line.errors.mean:.1%}",
+                f"{line.errors.p90:.1%}", f"{line.errors.bias:+.1%}",
+                "" if line.errors.covered is None else f"{line.errors.covered:.0%}",
+            )
+            for line in lines
+            if line.quantity == quantity
+        ]  # fmt: skip
+        print_table(("rows", "n", "median", "mean", "P90", "bias", "in p10–p90"), rows, quantity)

@@ -1,0 +1,39 @@
+"""The kernels of a prompt: the same laws as a decode step, with many tokens a sequence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from planner.decode import Step, StepWork, step_kernels
+from planner.kernels import Kernel
+from planner.models.parts import Formats
+from planner.models.spec import ModelSpec
+from planner.parallel import Sharding
+from planner.roofline import Numeric
+
+
+def prompt_kernels(spec: ModelSpec, formats: Formats) -> tuple[Kernel, ...]:
+    """Return the kernels of a prompt over all layers; the head sees its last token only."""
+    *body, head = step_kernels(spec, formats, prompt=True)
+    return (*body, replace(head, flops_per_token=0.0))
+
+
+def prompt_step(spec: ModelSpec, formats: Formats, sharding: Sharding) -> Step:
+    """Return the step that runs prompts of a model under a sharding."""
+    return Step(prompt_kernels(spec, formats), sharding)
+
+
+def prompt_work(step: Step, isl: Numeric, prompts: Numeric = 1.0,
+                prefix_hit: Numeric = 0.0) -> StepWork:  # fmt: skip
+    """Return the work of `prompts` prompts of `isl` tokens of which a share is cached already.
+
+    A token attends to those before it, on average prefix + (isl − prefix)/2; each sequence's cache
+    moves once. Arrays broadcast.
+    """
+    isl, prompts, prefix_hit = np.broadcast_arrays(
+        np.asarray(isl, float), np.asarray(prompts, float), np.asarray(prefix_hit, float)
+    )
+    fresh = np.maximum(isl * (1.0 - prefix_hit), 1.0)
+    return step.work(prompts, isl - fresh / 2, fresh)

@@ -1,0 +1,129 @@
+"""The steady state of an engine that batches continuously, under closed-loop load.
+
+C clients each keep one request in flight. In the time a running sequence needs for its OSL tokens,
+each of the other B − 1 slots starts one request, whose prompt holds the decoding up:
+
+    TPOT = t_decode(B) + (B − 1)·t_prompt/OSL
+
+A client is in the running batch for OSL·TPOT of every TTFT + OSL·TPOT; B is the clients there, and
+no more than the cache pool holds: the rest queue, which lengthens TTFT and leaves TPOT as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.calibration import Calibration, current
+from planner.prefill import prompt_work
+from planner.resolve import Deployment
+from planner.roofline import Array, Numeric
+
+ROUNDS = 6
+"""Iterations on the running batch; each shrinks the error several times over [-]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """How an engine lets requests in; figures of the calibration."""
+
+    burst: float
+    """Share of the other clients' prompts that stand before a new one, on average [-]."""
+    wait: float
+    """Decode steps a new request waits for, on average [-]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """The steady state; arrays of the shape of the question."""
+
+    running: Array
+    """Sequences decoding at once [-]."""
+    queued: Array
+    """Clients that wait for room in the pool [-]."""
+    decode_s: Array
+    """Time of a step without prompts [s]."""
+    prompt_s: Array
+    """Time one prompt takes from the decoding [s]."""
+    tpot_s: Array
+    ttft_s: Array
+
+    def requests_per_s(self, osl: Numeric) -> Array:
+        """Requests completed per second by the running batch and those in prefill."""
+        cycle = np.maximum(osl - 1.0, 1.0) * self.tpot_s
+        return np.asarray(self.running / cycle)
+
+
+def steady_state(
+    decode_s: Callable[[Array], Array],
+    prompt_s: Numeric,
+    first_s: Numeric,
+    concurrency: Numeric,
+    osl: Numeric,
+    room: Numeric,
+    queueing: Queueing,
+) -> Steady:
+    """Return the steady state of `concurrency` clients.
+
+    `decode_s` gives the time of a decode step at a batch [s]; `prompt_s` is what a prompt takes
+    from the decoding and `first_s` what its own client waits for it [s]; `room` is the sequences
+    the engine holds at once. Arrays broadcast.
+    """
+    clients, osl, room = np.broadcast_arrays(
+        np.asarray(concurrency, float), np.asarray(osl, float), np.asarray(room, float)
+    )
+    admitted = np.minimum(clients, np.maximum(room, 1.0))
+    steps = np.maximum(osl - 1.0, 1.0)
+    running = admitted
+    step = tpot = ttft = busy = np.zeros_like(clients)
+    for _ in range(ROUNDS):
+        step = decode_s(running)
+        tpot = step + np.maximum(running - 1.0, 0.0) * prompt_s / osl
+        ttft = first_s + queueing.burst * (running - 1.0) * prompt_s + queueing.wait * step
+        busy = steps * tpot
+        before, running = running, np.maximum(admitted * busy / (busy + ttft), 1.0)
+        if np.allclose(before, running, rtol=1e-3):
+            break
+    queued = clients - admitted
+    cycle = busy + ttft
+    return Steady(
+        running=np.asarray(running),
+        queued=np.asarray(queued),
+        decode_s=np.asarray(step),
+        prompt_s=np.asarray(prompt_s * np.ones_like(step)),
+        tpot_s=np.asarray(tpot),
+        ttft_s=np.asarray(ttft + queued / admitted * cycle),
+    )
+
+
+def serve(
+    deployment: Deployment, concurrency: Numeric, isl: Numeric, osl: Numeric,
+    prefix_hit: float = 0.0, calibration: Calibration | None = None,
+) -> Steady:  # fmt: skip
+    """Return the steady state of a deployment under `concurrency` clients; arrays broadcast.
+
+    Prompts run one on every attention-DP rank at a time. A sequence is at half its output on
+    average, which is the context of a step and, on an engine that may evict, of the pool.
+    """
+    clients, isl, osl = np.broadcast_arrays(
+        np.asarray(concurrency, float), np.asarray(isl, float), np.asarray(osl, float)
+    )
+    context = isl + osl / 2
+    ranks = deployment.sharding.attention_dp
+    work = prompt_work(deployment.prompt, isl, ranks, prefix_hit)
+    prompt = deployment.prompt_machine.time(work).total_s
+    figures = calibration or current()
+    return steady_state(
+        lambda running: deployment.time_s(running, context),
+        prompt / ranks, prompt, clients, osl,
+        _room(deployment, context),
+        Queueing(*(figures.number(name, deployment.subject) for name in ("burst", "wait"))),
+    )  # fmt: skip
+
+
+def _room(deployment: Deployment, context: Array) -> Array:
+    """Sequences the replica's pools hold at each context [-]."""
+    fits = [deployment.memory.max_batch(float(c)) for c in np.ravel(context)]
+    return np.array(fits, dtype=float).reshape(np.shape(context))

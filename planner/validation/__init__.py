@@ -1,0 +1,1 @@
+"""Predicting rows of measured runs, and how far off the predictions are."""

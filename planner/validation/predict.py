@@ -1,0 +1,95 @@
+"""Predictions of rows, made from their inputs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.calibration import Calibration, current
+from planner.errors import one_line
+from planner.prefill import prompt_work
+from planner.resolve import Deployment
+from planner.roofline import Array
+from planner.serving import serve
+from planner.validation.groups import Group, grouped
+from planner.validation.rows import Row
+from planner.validation.setup import setup
+
+
+@dataclass
+class Prediction:
+    """What the model says of one row; empty where it is refused."""
+
+    row: str
+    values: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+Columns = Mapping[str, Array]
+
+
+def predict(rows: Sequence[Row], calibration: Calibration | None = None) -> list[Prediction]:
+    """Return the prediction of every row, in order; one that cannot be made says why."""
+    figures = calibration or current()
+    found = [Prediction(row.inputs["row"]) for row in rows]
+    deployments: list[Deployment] = []
+    places: list[int] = []
+    for place, row in enumerate(rows):
+        if row.kind == "memory":
+            continue
+        try:
+            known = setup(row)
+        except ValueError as error:
+            found[place].notes.append(one_line(error))
+            continue
+        found[place].notes += known.notes
+        deployments.append(known.deployment)
+        places.append(place)
+    for group in grouped(deployments):
+        one = group.deployment.calibrated(figures, group.deployment.subject)
+        here = [places[i] for i in group.rows]
+        chosen = [rows[place] for place in here]
+        columns = _ANSWERS[chosen[0].kind](Group(one, group.rows), chosen, figures)
+        for i, place in enumerate(here):
+            found[place].values = {name: float(column[i]) for name, column in columns.items()}
+    return found
+
+
+def _numbers(rows: Sequence[Row], name: str, default: float) -> Array:
+    return np.array([row.number(name, default) for row in rows], dtype=float)
+
+
+def _serving(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
+    clients, isl, osl = (_numbers(rows, n, 1.0) for n in ("concurrency", "isl", "osl"))
+    state = serve(group.deployment, clients, isl, osl, calibration=figures)
+    return {"ttft_ms": state.ttft_s * 1e3, "tpot_ms": state.tpot_s * 1e3}
+
+
+SHORT_CONTEXT = 128.0
+"""Tokens in the cache where a source prints none and says short [token]."""
+
+
+def _decode(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
+    del figures
+    batch, isl, osl = (_numbers(rows, n, d) for n, d in (("batch", 1), ("isl", 0), ("osl", 1)))
+    printed = _numbers(rows, "context", 0.0)
+    context = np.where(printed > 0, printed, np.where(isl > 0, isl + osl / 2, SHORT_CONTEXT))
+    step = group.deployment.time_s(batch, context)
+    work = prompt_work(group.deployment.prompt, np.maximum(isl, 1.0), batch)
+    prompt = group.deployment.prompt_machine.time(work).total_s
+    by_metric = {
+        "decode_tokens_per_s": batch / step,
+        "tpot_ms": step * 1e3,
+        "request_latency_s": prompt + np.maximum(osl - 1, 1) * step,
+    }
+    metrics = [row.inputs["metric"] for row in rows]
+    value = [by_metric.get(m, by_metric["tpot_ms"])[i] for i, m in enumerate(metrics)]
+    return {"value": np.array(value)}
+
+
+_ANSWERS: dict[str, Callable[[Group, Sequence[Row], Calibration], Columns]] = {
+    "serving": _serving,
+    "decode": _decode,
+}
