@@ -25,6 +25,8 @@ class Loading:
     """Sizes a large allocation is rounded up to [byte]; 0 counts tensors exactly."""
     rotary_bytes: float = 0.0
     """Bytes of a value of the rotary table, of max context × rotary width values [byte]."""
+    rotary_tables: Mapping[str, int] = field(default_factory=dict)
+    """Tables' worth of a model type whose angles are scaled; 1 for the others [-]."""
     copied_kernels: tuple[str, ...] = ()
     """Linears kept a second time at 16 bits where they are quantised (absorbed up-projections of a
     latent)."""
@@ -156,7 +158,8 @@ def _outside(spec: ModelSpec, formats: Formats, sharding: Sharding, rules: Loadi
         total += _allocated(head, rules)
     total += spec.other_params * own
     if rules.rotary_bytes:
-        total += (spec.max_context or 0) * sum(_rotary_widths(spec)) * rules.rotary_bytes
+        angles = (spec.max_context or 0) * sum(_rotary_widths(spec))
+        total += angles * rules.rotary_bytes * rules.rotary_tables.get(spec.model_type, 1)
     if rules.latent_bytes and _copies_any(spec, rules):
         total += rules.latent_bytes
     if rules.encoder:

@@ -169,22 +169,23 @@ def sequence_bytes(spec: ModelSpec, sharding: Sharding, formats: Formats) -> Seq
 
 
 def engine_report(spec: ModelSpec, accelerator: Accelerator, sharding: Sharding, formats: Formats,
-                  engine: Engine, fraction: float | None = None,
-                  max_model_len: int | None = None) -> EngineMemory:  # fmt: skip
+                  engine: Engine, fraction: float | None = None, max_model_len: int | None = None,
+                  latent: str = "latent") -> EngineMemory:  # fmt: skip
     """Return what an engine prints when it starts, in its own units.
 
     `fraction` is the memory fraction it was started with, None its default; `max_model_len` the
-    longest context, None the model's [token]. An engine of `whole_model` reports the bytes of the
-    file and the cache of one sequence of `max_model_len`, over all devices.
+    longest context, None the model's [token]; `latent` how it keeps a latent cache (`pages.kinds`).
+    An engine of `whole_model` reports the bytes of the file and the cache of one sequence of
+    `max_model_len`, over all devices.
     """
     longest = max_model_len or spec.max_context or 2**17
     if engine.whole_model:
-        return _whole_report(spec, formats, engine, longest)
+        return _whole_report(spec, formats, engine, longest, latent)
     engine = engine.on(accelerator)
     found = plan_memory(spec, accelerator, sharding, formats, engine, fraction)
     pool = found.kv_pool_bytes_per_gpu
     tokens = printed_tokens(
-        pool, kinds(spec, sharding, formats), engine.paging, engine.kv_block_tokens,
+        pool, kinds(spec, sharding, formats, latent), engine.paging, engine.kv_block_tokens,
         engine.chunk_tokens, longest,
     )  # fmt: skip
     taken = {"weights": found.weights_bytes_per_gpu, "activation": found.activation_bytes_per_gpu,
@@ -201,14 +202,13 @@ def engine_report(spec: ModelSpec, accelerator: Accelerator, sharding: Sharding,
     )
 
 
-def _whole_report(spec: ModelSpec, formats: Formats, engine: Engine, longest: int) -> EngineMemory:
+def _whole_report(spec: ModelSpec, formats: Formats, engine: Engine, longest: int,
+                  latent: str) -> EngineMemory:  # fmt: skip
     alone = Sharding()
     cache = sum(
-        kind.layers
-        * (kind.token_bytes * (longest if engine.paging.window_share else min(longest, kind.window))
-           + kind.state_bytes)
-        for kind in kinds(spec, alone, formats)
-    )  # fmt: skip
+        kind.layers * (kind.token_bytes * longest + kind.state_bytes)
+        for kind in kinds(spec, alone, formats, latent)
+    )
     activation = activation_bytes(
         spec, formats, alone, engine.overheads, engine.chunk_tokens, engine.max_sequences
     )

@@ -83,7 +83,8 @@ def activation_bytes(spec: ModelSpec, formats: Formats, sharding: Sharding, rule
     """
     hidden = chunk_tokens * spec.hidden * _ACTIVATION_BYTES
     logits = sequences * spec.vocab * _LOGIT_BYTES
-    sampler = rules.logits_copies * logits + rules.hidden_copies * hidden
+    encoder = rules.encoder_bytes if spec.vision_params else 0.0
+    sampler = rules.logits_copies * logits + rules.hidden_copies * hidden + encoder
     layer = workspace = 0.0
     for group in spec.groups:
         for part in group.block.parts:
@@ -95,8 +96,7 @@ def activation_bytes(spec: ModelSpec, formats: Formats, sharding: Sharding, rule
             layer = max(layer, chunk_tokens * width + copies * hidden)
     if not rules.layer_copies:
         layer = 0.0
-    encoder = rules.encoder_bytes if spec.vision_params else 0.0
-    return max(sampler, layer) + rules.workspace_copies * chunk_tokens * workspace + encoder
+    return max(sampler, layer) + rules.workspace_copies * chunk_tokens * workspace
 
 
 def _width(part: Part, formats: Formats, sharding: Sharding) -> tuple[float, bool]:

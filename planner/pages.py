@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.models.parts import Formats
+from planner.models.latent import LatentAttention
+from planner.models.parts import Cache, Formats, Part
 from planner.models.spec import ModelSpec
 from planner.parallel import Sharding
 
@@ -45,17 +46,21 @@ class Kind:
     """Bytes of a sequence's state in one layer [byte]."""
 
 
-def kinds(spec: ModelSpec, sharding: Sharding, formats: Formats) -> list[Kind]:
+def kinds(
+    spec: ModelSpec, sharding: Sharding, formats: Formats, latent: str = "latent"
+) -> list[Kind]:
     """Return the kinds of caching layers of a model, layers of one kind together.
 
-    The caches of a layer that grow alike (a latent and its indexer's keys) are one.
+    The caches of a layer that grow alike (a latent and its indexer's keys) are one. `latent` says
+    how a latent is kept: `latent`, `latent_and_values` (transposed once more), or `expanded` into
+    keys and values of every head.
     """
     found: dict[tuple[float, float, float], float] = {}
     for group in spec.groups:
         count = group.count / sharding.pp
         for part in group.block.parts:
             by_window: dict[float, float] = {}
-            for cache in part.caches():
+            for cache in _KEPT[latent](part):
                 each = cache.elements_per_token * formats.kv.bytes / min(sharding.tp, cache.ways)
                 by_window[cache.window] = by_window.get(cache.window, 0.0) + each
             for window, each in by_window.items():
@@ -66,6 +71,26 @@ def kinds(spec: ModelSpec, sharding: Sharding, formats: Formats) -> list[Kind]:
             if state and not by_window:
                 found[0.0, math.inf, state] = found.get((0.0, math.inf, state), 0.0) + count
     return [Kind(layers, *key) for key, layers in found.items()]
+
+
+def _expanded(part: Part) -> tuple[Cache, ...]:
+    if not isinstance(part, LatentAttention):
+        return part.caches()
+    return (Cache(part.heads * (part.nope_dim + part.rope_dim + part.v_dim), part.heads),)
+
+
+def _twice(part: Part) -> tuple[Cache, ...]:
+    if not isinstance(part, LatentAttention):
+        return part.caches()
+    return (*part.caches(), Cache(part.kv_rank, 1))
+
+
+_KEPT: dict[str, Callable[[Part], tuple[Cache, ...]]] = {
+    "latent": lambda part: part.caches(),
+    "latent_and_values": _twice,
+    "expanded": _expanded,
+}
+"""Caches of a part by how latents are kept."""
 
 
 def printed_tokens(pool: float, layers: list[Kind], paging: Paging, block: int, chunk_tokens: int,

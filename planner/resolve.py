@@ -16,7 +16,6 @@ from planner.models import get_model
 from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, Note
 from planner.parallel import Sharding, collectives
-from planner.precision import get_format
 from planner.prefill import prompt_step
 from planner.roofline import Array, Numeric
 from planner.scenario import Scenario
@@ -86,15 +85,15 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
     Raises ValueError like `resolve`.
     """
     weights, kv, engine_name, version = choice
-    engine = get_engine(engine_name)
+    engine = get_engine(engine_name, version).on(accelerator)
     sharding = Sharding(*split)
     sharding.check(spec)
-    formats = spec.formats(weights, kv or _default_kv(spec, weights, engine))
+    stated = spec.weights_name(weights)
+    formats = spec.formats(weights, kv or _default_kv(spec, stated, engine))
     step = Step(step_kernels(spec, formats), sharding)
     prompt = prompt_step(spec, formats, sharding)
     sent, layout = collectives(spec, sharding), Layout(spec.layers, spec.hidden)
     machine = Machine(accelerator, step.kernels, sent, layout)
-    stated = get_format(weights, "weights").id if weights else spec.quantization.id
     subject = subject_of(spec, accelerator, engine_name, version, stated)
     found = Deployment(
         spec=spec,
@@ -114,10 +113,10 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
     return found.calibrated(current(), subject)
 
 
-def _default_kv(spec: ModelSpec, weights: str | None, engine: Engine) -> str | None:
+def _default_kv(spec: ModelSpec, weights: str, engine: Engine) -> str | None:
     """The engine's cache format for these weights; None leaves it to the model."""
-    names = [get_format(weights, "weights").id] if weights else _stored_formats(spec)
-    return next((engine.kv_by_weights[n] for n in names if n in engine.kv_by_weights), None)
+    names = _stored_formats(spec) if weights == spec.stored_as else [weights]
+    return engine.kv_format(names)
 
 
 def _stored_formats(spec: ModelSpec) -> list[str]:
