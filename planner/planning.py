@@ -16,6 +16,7 @@ from planner.points import columns, evaluate
 from planner.resolve import Deployment, resolve
 from planner.roofline import Array
 from planner.scenario import Scenario
+from planner.serving import answer_serving
 from planner.timing import StepTime
 
 DEFAULT_CONTEXT = 8192
@@ -49,7 +50,7 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
         limits=_limits(found),
         memory=_memory(deployment, found, fit, min(batches)),
         points=_points(columns(deployment, scenario.replicas, work, time, batch), batch, ctx),
-        serving=None,
+        serving=answer_serving(scenario, deployment),
         kernels=_kernels(deployment, work, time),
         notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
         editions=current_editions(),

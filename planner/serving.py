@@ -16,10 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner import answer
 from planner.calibration import Calibration, current
 from planner.prefill import prompt_work
 from planner.resolve import Deployment
 from planner.roofline import Array, Numeric
+from planner.scenario import Scenario
 
 ROUNDS = 6
 """Iterations on the running batch; each shrinks the error several times over [-]."""
@@ -50,10 +52,9 @@ class Steady:
     tpot_s: Array
     ttft_s: Array
 
-    def requests_per_s(self, osl: Numeric) -> Array:
-        """Requests completed per second by the running batch and those in prefill."""
-        cycle = np.maximum(osl - 1.0, 1.0) * self.tpot_s
-        return np.asarray(self.running / cycle)
+    def requests_per_s(self, concurrency: Numeric, osl: Numeric) -> Array:
+        """Return the requests completed per second: a client's next starts as its last ends."""
+        return np.asarray(concurrency / (self.ttft_s + np.maximum(osl - 1.0, 1.0) * self.tpot_s))
 
 
 def steady_state(
@@ -121,6 +122,32 @@ def serve(
         _room(deployment, context),
         Queueing(*(figures.number(name, deployment.subject) for name in ("burst", "wait"))),
     )  # fmt: skip
+
+
+def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
+    """Return the serving part of a plan, or None where the question was not asked."""
+    clients, isl, osl = scenario.concurrency, scenario.isl, scenario.osl
+    if clients is None or isl is None or osl is None:
+        return None
+    state = serve(deployment, clients, isl, osl, scenario.prefix_hit)
+    requests = float(state.requests_per_s(clients, osl)) * scenario.replicas
+    low, high = (float(f) for f in deployment.interval(state.running))
+
+    def interval(seconds: Array) -> answer.Interval:
+        middle = float(seconds)
+        return answer.Interval(p10=middle * low, p50=middle, p90=middle * high)
+
+    return answer.Serving(
+        concurrency=clients,
+        isl=isl,
+        osl=osl,
+        running_batch=float(state.running),
+        queued=float(state.queued),
+        ttft_s=interval(state.ttft_s),
+        tpot_s=interval(state.tpot_s),
+        output_tokens_per_s=requests * osl,
+        requests_per_s=requests,
+    )
 
 
 def _room(deployment: Deployment, context: Array) -> Array:
