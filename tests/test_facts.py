@@ -221,7 +221,7 @@ def test_fact_23_measured_ridge(gpu: str, ridge: float) -> None:
 def test_fact_24_levers_are_priced() -> None:
     from planner.advice import advise
 
-    scenario = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4, batch=16, context=32768)
+    scenario = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4, batch=32, context=32768)
     levers = {lever.code: lever for lever in advise(scenario)}
     base = plan(scenario).points[0].tpot_s.p50
     faster = plan(scenario.model_copy(update={"kv": "fp8"})).points[0].tpot_s.p50

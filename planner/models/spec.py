@@ -72,6 +72,20 @@ class ModelSpec:
                 yield group, part
 
     @property
+    def stored_as(self) -> str:
+        """What the checkpoint's weights are stored in: its quantisation, else its own type."""
+        return self.dtype if self.quantization.id == "none" else self.quantization.id
+
+    def weights_name(self, weights: str | None) -> str:
+        """Return the weight format asked for by its own name; None is what the checkpoint has.
+
+        Raises UnknownFormat.
+        """
+        if weights is None or weights.strip().lower() == self.stored_as:
+            return self.stored_as
+        return get_format(weights, "weights").id
+
+    @property
     def layers(self) -> int:
         """Layers of the decoding network [-]."""
         return sum(group.count for group in self.groups)
@@ -153,18 +167,20 @@ class ModelSpec:
     def formats(self, weights: str | None = None, kv: str | None = None) -> Formats:
         """Return the formats to run with: the checkpoint's own, or `weights` for its linears.
 
-        Router and vectors keep the model's own type under an override; see `_override_roles`.
-        Raises UnknownFormat.
+        Naming what the checkpoint is stored as (`stored_as`) is no override. Router and vectors
+        keep the model's own type under one; see `_override_roles`. Raises UnknownFormat.
         """
-        if weights is None:
+        name = self.weights_name(weights)
+        own = name == self.stored_as
+        if own:
             by_role: Mapping[str, Format | str] = self.quantization.formats
         else:
-            chosen = get_format(weights, "weights")
+            chosen = get_format(name)
             by_role = dict.fromkeys(_override_roles(chosen, "moe" in self.kind), chosen)
-        cache = kv or (self.quantization.kv if weights is None else None)
+        cache = kv or (self.quantization.kv if own else None)
         formats = Formats.of(self.dtype, by_role, kv=cache or _cache_type(self.dtype),
                              state=self.state_dtype or _cache_type(self.dtype))  # fmt: skip
-        return replace(formats, checkpoint=weights is None)
+        return replace(formats, checkpoint=own)
 
     def weights_bytes(self, formats: Formats | None = None, tp: int = 1, ranks: int = 1) -> float:
         """Bytes of weights as stored, scales included, without multi-token prediction [byte].
