@@ -6,19 +6,9 @@ import os
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
+from api.commands.settings import bring_up, load_settings
 from api.settings import Settings, table
-
-
-def load_settings(**given: Any) -> Settings:
-    """Return the settings; those given on the command line win."""
-    try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        name = "_".join(str(part) for part in fault["loc"]).upper()
-        raise click.UsageError(f"PLANNER_{name}: {fault['msg']}") from None
 
 
 @click.command("serve")
@@ -41,12 +31,7 @@ def serve(settings: Settings) -> None:
     from granian import Granian
     from granian.constants import Interfaces
 
-    from api.store import migrate
-
-    if settings.migrates:
-        migrate.upgrade(settings)
-    else:
-        migrate.require(settings)
+    bring_up(settings)
     # The workers are processes of their own: they read the settings from the environment.
     for name in settings.model_fields_set:
         os.environ[f"PLANNER_{name.upper()}"] = _text(getattr(settings, name))
