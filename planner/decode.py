@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -64,6 +65,11 @@ class Step:
         self.kernels = tuple(kernels)
         self.sharding = sharding
         self._laws: dict[int, Laws] = {}
+
+    @cached_property
+    def unrouted(self) -> Step:
+        """The same step reading all experts whatever the batch."""
+        return Step(tuple(kernel.unrouted() for kernel in self.kernels), self.sharding)
 
     def laws(self, points: int) -> Laws:
         """Return the coefficients shaped to broadcast over `points` axes."""

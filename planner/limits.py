@@ -15,6 +15,9 @@ from planner.timing import Machine
 LARGEST_BATCH = 2**31
 """Batches beyond this are not looked for [-]."""
 
+KNEE_GRID = np.array(sorted({round(2.0 ** (n / 2)) for n in range(41)}), dtype=float)
+"""Batches between which the knee is looked for [-]."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
@@ -83,17 +86,17 @@ def crossover_batch(step: Step, machine: Machine, context: float, ridge: float,
     the weights' (concave in the batch where experts are routed) plus a share proportional to it.
     """
 
-    def excess(batch: float) -> float:
-        roof = machine.roof(0, pure=True)
+    def excess(batch: Array) -> Array:
+        roof = machine.roof(1, pure=True)
         work = step.work(batch, context).rank
-        return float(np.sum(roof.compute_time(work)) - np.sum(roof.memory_time(work)))
+        return np.asarray(np.sum(roof.compute_time(work) - roof.memory_time(work), axis=0))
 
     found = _first_batch(excess)
     if found is None:
-        return None, (
-            f"memory-bound at every batch: intensity saturates at {saturation:.3g} FLOP/byte, "
-            f"the ridge is {ridge:.3g}"
-        )
+        why = f"intensity saturates at {saturation:.3g} FLOP/byte, the ridge is {ridge:.3g}"
+        if saturation >= ridge:
+            why += ", but part of the arithmetic runs in a faster format"
+        return None, f"memory-bound at every batch: {why}"
     if found == 1:
         return 1, "compute-bound from the first sequence on"
     return found, f"compute-bound from batch {found} on"
@@ -102,38 +105,41 @@ def crossover_batch(step: Step, machine: Machine, context: float, ridge: float,
 def weights_equal_kv_batch(step: Step, context: float) -> int | None:
     """Return the smallest batch that moves as many bytes of cache and state as of weights."""
 
-    def excess(batch: float) -> float:
+    def excess(batch: Array) -> Array:
         work = step.work(batch, context)
-        return float(work.cache_bytes.sum() - work.weight_bytes.sum())
+        return np.asarray((work.cache_bytes - work.weight_bytes).sum(axis=0))
 
     return _first_batch(excess)
 
 
-def _first_batch(excess: Callable[[float], float]) -> int | None:
+def _first_batch(excess: Callable[[Array], Array]) -> int | None:
     """Return the smallest whole batch at which `excess` is not negative, or None.
 
     `excess` is convex in the batch and negative at zero, so it has one sign change at most.
     """
-    if excess(1.0) >= 0:
-        return 1
-    if excess(float(LARGEST_BATCH)) < 0:
+    grid: Array = 2.0 ** np.arange(LARGEST_BATCH.bit_length(), dtype=np.float64)
+    values = excess(grid)
+    if values[-1] < 0:
         return None
-    low, high = 1.0, 2.0
-    while excess(high) < 0:
-        low, high = high, high * 8
-    root = _root(excess, low, high)
+    first = int((values >= 0).argmax())
+    if first == 0:
+        return 1
+    root = _root(excess, grid[first - 1 : first + 1], values[first - 1 : first + 1])
     nearest = round(root)
     return nearest if math.isclose(root, nearest, rel_tol=1e-9) else math.ceil(root)
 
 
-def _root(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Find the root between `low` and `high`: by the chord where it is exact, else with SciPy."""
-    chord = low - excess(low) * (high - low) / (excess(high) - excess(low))
-    if abs(excess(chord)) <= 1e-12 * abs(excess(low) - excess(high)):
-        return chord
-    from scipy.optimize import brentq
+def _root(excess: Callable[[Array], Array], ends: Array, values: Array) -> float:
+    """Find the root between two batches: by the chord where that is exact, else with SciPy."""
+    chord = ends[0] - values[0] * (ends[1] - ends[0]) / (values[1] - values[0])
+    if abs(excess(np.array([chord]))[0]) <= 1e-12 * (values[1] - values[0]):
+        return float(chord)
+    from scipy.optimize import brentq  # slow to import, and dense models never need it
 
-    return float(brentq(excess, low, high, xtol=1e-6, rtol=1e-12))
+    def at(batch: float) -> float:
+        return float(excess(np.array([batch]))[0])
+
+    return float(brentq(at, float(ends[0]), float(ends[1]), xtol=1e-3, rtol=1e-9))
 
 
 def knee_batch(step: Step, machine: Machine, context: float) -> int:
@@ -142,25 +148,18 @@ def knee_batch(step: Step, machine: Machine, context: float) -> int:
     The first one's rate is that of a step that reads all weights, so that experts not yet hit do
     not count as an advantage of batch 1. Uses the machine's own (calibrated) times.
     """
-    whole = 1.0 / _whole_step(step, machine, context)
 
     def gain(batch: Array) -> Array:
         pair = np.stack([batch, batch + 1])
         rate = pair / machine.time(step.work(pair, context)).total_s
         return np.asarray(rate[1] - rate[0])
 
-    grid = np.array(sorted({round(2.0 ** (n / 4)) for n in range(81)}), dtype=float)
-    worth = gain(grid) >= whole / 2
-    if not worth.any():
-        return 1
-    last = int(np.flatnonzero(worth)[-1])
-    if last + 1 == len(grid):
-        return int(grid[-1])
-    between = np.arange(grid[last], grid[last + 1])
-    return int(between[np.flatnonzero(gain(between) >= whole / 2)[-1]])
-
-
-def _whole_step(step: Step, machine: Machine, context: float) -> float:
-    """Time of a step of one sequence that reads every expert [s]."""
-    unrouted = Step(tuple(k.unrouted() for k in step.kernels), step.sharding)
-    return float(machine.time(unrouted.work(1.0, context)).total_s)
+    half = 0.5 / float(machine.time(step.unrouted.work(1.0, context)).total_s)
+    tried = KNEE_GRID
+    while True:
+        worth = np.flatnonzero(gain(tried) >= half)
+        last = int(worth[-1]) if len(worth) else 0
+        low, high = tried[last], tried[min(last + 1, len(tried) - 1)]
+        if high - low <= 1:
+            return int(low)
+        tried = np.round(np.linspace(low, high, 34))
