@@ -75,19 +75,33 @@ def show_command(gpu: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
-    sources = facts["sources"]
+    sources, measured = facts.pop("sources"), facts.pop("measured")
     print_table(
         ("figure", "value", "source"),
-        [(name, _text(value), str(sources.get(name, "")) if isinstance(sources, dict) else "")
-         for name, value in facts.items() if name != "sources"],
-    )  # fmt: skip
+        [(k, _text(v, k), str(sources.get(k, ""))) for k, v in facts.items()],
+    )
+    if measured:
+        print_table(
+            ("measured", "format", "value", "source"),
+            [
+                (m["metric"], m["format"], _text(m["value"], m["metric"]), m["source"])
+                for m in measured
+            ],
+        )
 
 
-def _text(value: object) -> str:
+UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s", "bytes": "B", "_w": "W"}
+"""Unit printed by the ending of a figure's name."""
+
+
+def _text(value: object, name: str = "") -> str:
+    unit = next((u for ending, u in UNITS.items() if name.endswith(ending)), "")
+    if isinstance(value, (int, float)) and unit:
+        return scaled(value, unit)
     if isinstance(value, float):
-        return number(value, 6)
+        return number(value, 4)
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_text(item)}" for key, item in value.items())
+        return ", ".join(f"{k} {_text(v, name if unit else k)}" for k, v in value.items())
     if isinstance(value, (list, tuple)):
-        return "; ".join(_text(item) for item in value)
+        return "; ".join(_text(item, name) for item in value)
     return "–" if value is None else str(value)

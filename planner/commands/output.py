@@ -18,6 +18,10 @@ BOUND_COLOURS = {
 }
 
 
+WIDEST = 44
+"""Characters a plain column is padded to at most; longer cells run on."""
+
+
 def print_json(result: BaseModel) -> None:
     """Print an answer as JSON, the same as REST gives."""
     click.echo(result.model_dump_json(indent=2))
@@ -31,7 +35,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
         return
     if title:
         click.echo(title)
-    widths = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
+    widths = [
+        min(max(len(line[i]) for line in [columns, *rows]), WIDEST) for i in range(len(columns))
+    ]
     for line in [columns, *rows]:
         cells = [
             cell.ljust(width) if i == 0 or i == len(widths) - 1 else cell.rjust(width)
