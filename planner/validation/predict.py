@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.calibration import Calibration, current
 from planner.errors import one_line
+from planner.measurements.memory_rows import StartUp, predict_start
 from planner.prefill import prompt_work
 from planner.resolve import Deployment
 from planner.roofline import Array
@@ -38,6 +39,7 @@ def predict(rows: Sequence[Row], calibration: Calibration | None = None) -> list
     places: list[int] = []
     for place, row in enumerate(rows):
         if row.kind == "memory":
+            _start(found[place], row)
             continue
         try:
             known = setup(row)
@@ -55,6 +57,20 @@ def predict(rows: Sequence[Row], calibration: Calibration | None = None) -> list
         for i, place in enumerate(here):
             found[place].values = {name: float(column[i]) for name, column in columns.items()}
     return found
+
+
+def _start(answer: Prediction, row: Row) -> None:
+    """Put what an engine prints when it starts into `answer`, or why that cannot be said."""
+    try:
+        said = predict_start(StartUp.of(row.inputs))
+    except ValueError as error:
+        answer.notes.append(one_line(error))
+        return
+    answer.values = {"weights_gib": said.weights_gib, "kv_gib": said.kv_gib}
+    if said.kv_tokens is not None:
+        answer.values["kv_tokens"] = float(said.kv_tokens)
+    if said.note:
+        answer.notes.append(said.note)
 
 
 def _numbers(rows: Sequence[Row], name: str, default: float) -> Array:

@@ -45,7 +45,7 @@ class Line:
 
 def errors(predicted: Sequence[float], measured: Sequence[float],
            inside: Sequence[bool] | None = None) -> Errors:  # fmt: skip
-    """Return the errors of predictions of positive quantities."""
+    """Return the errors of predictions; the bias is over quantities measured above zero."""
     p, m = np.asarray(predicted, float), np.asarray(measured, float)
     share = np.abs(p / m - 1)
     return Errors(
@@ -53,7 +53,7 @@ def errors(predicted: Sequence[float], measured: Sequence[float],
         median=float(np.median(share)),
         mean=float(share.mean()),
         p90=float(np.quantile(share, 0.9)),
-        bias=float(np.median(np.log(np.maximum(p, 1e-12) / m))),
+        bias=float(np.median(np.log(np.maximum(p[m > 0], 1e-12) / m[m > 0]))),
         covered=float(np.mean(inside)) if inside else None,
     )
 
