@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.enums import ScopeType
 from litestar.plugins.pydantic import PydanticInitPlugin
+from litestar.routes import HTTPRoute
 from litestar.types import Receive, Scope, Send
 
 from api.catalog.controllers import AcceleratorController, ModelController
@@ -80,8 +82,25 @@ def create_app(settings: Settings | None = None) -> Application:
         openapi_config=openapi_config(version(), settings),
     )
     app.gate = Gate(settings, metrics)
+    app.gate.allowed = _methods(app)
     complete(app, app.plugins.get(OpenAPIPlugin).provide_openapi_schema())
     return app
+
+
+def _methods(app: Litestar) -> list[tuple[re.Pattern[str], str]]:
+    """Return the methods of every path, the most specific path first."""
+    found: dict[str, set[str]] = {}
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            for handler in route.route_handlers:
+                found.setdefault(route.path_format, set()).update(map(str, handler.http_methods))
+    paths = sorted(found, key=lambda path: (path.count("{"), -len(path)))
+    return [(_pattern(path), ", ".join(sorted(found[path]))) for path in paths]
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    inner = re.sub(r"\{[^}]*\}$", ".+", path)
+    return re.compile(re.sub(r"\{[^}]*\}", "[^/]+", inner))
 
 
 @asynccontextmanager

@@ -69,7 +69,7 @@ class AcceleratorController(Controller):
     @get(operation_id="listAccelerators", sync_to_thread=True)
     def page(
         self, catalog: Service, vendor: Filter = None, kind: Filter = None,
-        min_memory_bytes: Annotated[float | None, QueryParameter(ge=0, le=1e15)] = None,
+        min_memory_bytes: Annotated[float, QueryParameter(ge=0, le=1e15)] = 0.0,
         format_: Annotated[str | None, QueryParameter(name="format", max_length=20)] = None,
         status: Filter = None, text: Text = None,
     ) -> Response[AcceleratorList]:  # fmt: skip

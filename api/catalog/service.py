@@ -47,7 +47,7 @@ class Catalog:
         return ModelList(items=found, edition=models.edition())
 
     def accelerators(
-        self, vendor: str | None, kind: str | None, min_memory_bytes: float | None,
+        self, vendor: str | None, kind: str | None, min_memory_bytes: float,
         fmt: str | None, status: str | None, text: str | None,
     ) -> AcceleratorList:  # fmt: skip
         """Return the accelerators that match all filters."""
@@ -57,12 +57,13 @@ class Catalog:
             for facts in mine
             if (vendor is None or facts.vendor.lower() == vendor.lower())
             and (kind is None or getattr(facts, "kind", None) == kind.lower())
-            and (min_memory_bytes is None or (facts.memory_bytes or 0) >= min_memory_bytes)
+            and (facts.memory_bytes or 0) >= min_memory_bytes
             and (fmt is None or fmt.lower() in facts.peaks_flops_per_s)
             and (status is None or getattr(facts, "status", None) == status.lower())
             and (text is None or text.lower() in f"{facts.id} {facts.name}".lower())
         ]
-        listed = hw.list_accelerators(vendor=vendor, kind=kind, min_memory_bytes=min_memory_bytes,
+        least = min_memory_bytes or None
+        listed = hw.list_accelerators(vendor=vendor, kind=kind, min_memory_bytes=least,
                                       format=fmt, status=status, text=text)  # fmt: skip
         return AcceleratorList(items=[*found, *map(_accelerator, listed)], edition=hw.edition())
 

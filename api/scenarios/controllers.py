@@ -18,6 +18,7 @@ from api.web.parameters import Cursor, IdempotencyKey, IfMatch, IfNoneMatch, Lim
 from api.web.tags import etag, require_match, tagged
 from planner.scenario import Scenario
 
+Number = Annotated[int, QueryParameter(ge=0, le=2**31 - 1, description="0 is the newest")]
 Stored = NamedDependency[Scenarios]
 Filter = Annotated[str | None, QueryParameter(max_length=200)]
 
@@ -102,7 +103,7 @@ class ScenarioController(Controller):
     @get("/{scenario_id:str}/plan", operation_id="getScenarioPlan", sync_to_thread=True)
     def plan(
         self, scenario_id: FromPath[str], scenarios: Stored,
-        revision: Annotated[int | None, QueryParameter(ge=1, le=2**31 - 1)] = None,
+        revision: Number = 0,
         recompute: Annotated[bool, QueryParameter()] = False,
     ) -> Response[StoredPlan]:  # fmt: skip
         """Read the stored plan, whether it is stale and why, and with recompute what changed."""

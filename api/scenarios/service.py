@@ -117,12 +117,12 @@ class Scenarios:
             found = rows.revisions(self._row(rows, ident))
             return RevisionList(items=[_revision(item) for item in found])
 
-    def plan(self, ident: str, revision: int | None, recompute: bool) -> bytes:
+    def plan(self, ident: str, revision: int, recompute: bool) -> bytes:
         """Return a StoredPlan; the stored answer goes out to the letter, whoever computed it."""
         with self.database.reading() as session:
             rows = ScenarioRepository.of(session)
             row = self._row(rows, ident)
-            found = rows.newest(row) if revision is None else rows.revision(row, revision)
+            found = rows.revision(row, revision) if revision else rows.newest(row)
         if found is None:
             raise not_found("revision")
         because = self._causes(found)

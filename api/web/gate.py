@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -22,6 +24,8 @@ class Gate:
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self.hosts = settings.hosts
         self.metrics = metrics
+        self.allowed: Sequence[tuple[re.Pattern[str], str]] = ()
+        """Methods by path; the framework tells those of one handler only, or none."""
 
     async def __call__(self, app: ASGIApp, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -35,7 +39,11 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", ident.encode())]
+                told = [*message["headers"], (b"x-request-id", ident.encode())]
+                if status == 405 or scope["method"] == "OPTIONS":
+                    told = [item for item in told if item[0] != b"allow"]
+                    told += self._allow(scope)
+                message["headers"] = told
             await send(message)
 
         try:
@@ -52,6 +60,11 @@ class Gate:
             return True
         name = host.decode("latin-1").lower()
         return (name if name.endswith("]") else name.rpartition(":")[0] or name) in self.hosts
+
+    def _allow(self, scope: Any) -> list[tuple[bytes, bytes]]:
+        path = scope["path"].rstrip("/") or "/"
+        found = next((methods for pattern, methods in self.allowed if pattern.fullmatch(path)), "")
+        return [(b"allow", found.encode())] if found else []
 
     def _record(self, scope: Any, status: int, seconds: float) -> None:
         route = scope.get("path_template") or "unmatched"

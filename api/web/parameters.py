@@ -22,7 +22,8 @@ IfNoneMatch = Annotated[
 IdempotencyKey = Annotated[
     str | None,
     HeaderParameter(
-        name="Idempotency-Key", required=False,
+        name="Idempotency-Key", required=False, min_length=1, max_length=200,
+        pattern="^[!-~]([ -~]*[!-~])?$",
         description="1 to 200 printable ASCII characters; the same request answers the same",
     ),
 ]  # fmt: skip
