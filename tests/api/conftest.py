@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from litestar.testing import TestClient
 
 from api.app import Application, create_app
 from api.settings import Settings
+from api.system.keys import Keys
 from tests.api.postgres import Cluster, cluster
 
 HOST = "planner.local"
+BASE = f"http://{HOST}"
 DATABASES = ("sqlite", "postgres")
 
 
@@ -33,8 +37,23 @@ def postgres_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clust
 @pytest.fixture(params=DATABASES)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The address of an empty database, SQLite then Postgres."""
+    with empty_database(request, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(params=DATABASES, scope="module")
+def shared_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The same for all tests of a module."""
+    with empty_database(request, tmp_path_factory.mktemp("shared")) as url:
+        yield url
+
+
+@contextmanager
+def empty_database(request: pytest.FixtureRequest, directory: Path) -> Iterator[str]:
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'planner.db'}"
+        yield f"sqlite:///{directory / 'planner.db'}"
         return
     servers: Cluster = request.getfixturevalue("postgres_cluster")
     name = f"t{uuid.uuid4().hex}"
@@ -61,20 +80,58 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+Client = TestClient[Application]
+
+
+@contextmanager
+def started(settings: Settings) -> Iterator[Client]:
+    """The service in this process."""
+    client = TestClient(create_app(settings), base_url=BASE, raise_server_exceptions=False)
+    with client as found:
+        yield found
+
+
 @pytest.fixture
 def settings(database_url: str) -> Settings:
     return make_settings(database_url)
 
 
 @pytest.fixture
-def app(settings: Settings) -> Application:
-    return create_app(settings)
-
-
-@pytest.fixture
-def client(app: Application) -> Iterator[TestClient[Application]]:
-    with TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False) as found:
+def client(settings: Settings) -> Iterator[Client]:
+    """The service on an empty database."""
+    with started(settings) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def shared(shared_url: str) -> Iterator[Client]:
+    """The service on a database that the tests of a module share."""
+    with started(make_settings(shared_url)) as found:
+        yield found
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """The service with keys required, and the headers of three of them."""
+
+    client: Client
+    writer: dict[str, str]
+    reader: dict[str, str]
+    stranger: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def keyed(shared_url: str) -> Iterator[Keyed]:
+    """Workspace `ours` with a writing and a reading key, workspace `theirs` with a writing one."""
+    settings = make_settings(shared_url, auth="required")
+    with started(settings) as client:
+        keys = Keys(client.app.state.services.database)
+        made = [("ours", "write"), ("ours", "read"), ("theirs", "write")]
+        headers = [
+            {"Authorization": f"Bearer {keys.create(workspace, '', scope)[1]}"}  # type: ignore[arg-type]
+            for workspace, scope in made
+        ]
+        yield Keyed(client, *headers)
 
 
 QUESTION: dict[str, Any] = {
@@ -87,3 +144,32 @@ QUESTION: dict[str, Any] = {
 def question() -> dict[str, Any]:
     """A scenario that every edition of the catalogues can answer."""
     return {**QUESTION}
+
+
+CONFIG: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
+    "max_position_embeddings": 131072, "torch_dtype": "bfloat16",
+}  # fmt: skip
+"""The config.json of a model of one's own."""
+CARD: dict[str, Any] = {"base": "h100-sxm5", "bandwidth_bytes_per_s": 3.0e12, "source": "measured"}
+"""An accelerator of one's own."""
+
+
+def make_everything(client: Client, headers: dict[str, str] | None = None) -> dict[str, str]:
+    """Store one of each kind of thing; return their ids."""
+    send = {"headers": headers or {}}
+    model = client.post("/v1/models", json={"id": "mine", "config": CONFIG}, **send)
+    card = client.post("/v1/accelerators", json={"id": "card", "spec": CARD}, **send)
+    own = {**QUESTION, "model": "own/mine", "gpu": "own/card", "tp": 1, "name": "own"}
+    scenario = client.post("/v1/scenarios", json=own, **send)
+    other = client.post("/v1/scenarios", json=QUESTION, **send)
+    compared = client.post(
+        "/v1/comparisons", json={"scenarios": [scenario.json()["id"], other.json()["id"]]}, **send
+    )
+    for made in (model, card, scenario, other, compared):
+        assert made.status_code == 201, made.text
+    return {
+        "model_id": model.json()["id"], "accelerator_id": card.json()["id"],
+        "scenario_id": scenario.json()["id"], "comparison_id": compared.json()["id"],
+    }  # fmt: skip

@@ -1,0 +1,132 @@
+"""Every migration up, down and up again with rows in place, on both databases."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import inspect, text
+
+from api.settings import Settings
+from api.store import migrate
+from api.store.database import make_engine
+from tests.api.conftest import make_everything, make_settings, started
+
+REVISIONS = ("0001", "0002")
+KEPT = {
+    "0001": ("scenarios", "scenario_revisions", "scenario_tags", "api_keys", "idempotency_keys"),
+    "0002": ("own_objects", "comparisons"),
+}
+"""Tables that came with a revision."""
+
+
+def digest(settings: Settings, table: str, leave_out: tuple[str, ...] = ()) -> str:
+    """A digest of all rows of a table."""
+    engine = make_engine(settings)
+    with engine.connect() as connection:
+        rows = connection.execute(text(f"SELECT * FROM {table}")).mappings().all()  # noqa: S608
+    engine.dispose()
+    told = sorted(
+        json.dumps({k: str(v) for k, v in row.items() if k not in leave_out}, sort_keys=True)
+        for row in rows
+    )
+    assert told, f"{table} is empty"
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+
+
+@pytest.fixture
+def filled(settings: Settings, question: dict[str, Any]) -> Settings:
+    """A store with rows in every table."""
+    from api.system.keys import Keys
+
+    with started(settings) as client:
+        make_everything(client)
+        client.post("/v1/scenarios", json=question, headers={"Idempotency-Key": "k"})
+        Keys(client.app.state.services.database).create("w", "n", "read")
+    return settings
+
+
+def test_the_tables_are_as_the_models_say(settings: Settings) -> None:
+    migrate.upgrade(settings)
+    assert migrate.current(settings) == migrate.head() == REVISIONS[-1]
+    assert migrate.differences(settings) == []
+
+
+def test_empty_up_down_up(settings: Settings) -> None:
+    migrate.upgrade(settings)
+    migrate.downgrade(settings, "base")
+    engine = make_engine(settings)
+    assert inspect(engine).get_table_names() == ["alembic_version"]
+    engine.dispose()
+    for revision in REVISIONS:
+        migrate.upgrade(settings, revision)
+        assert migrate.current(settings) == revision
+    assert migrate.differences(settings) == []
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_step_down_and_up_keeps_older_rows(filled: Settings, revision: str) -> None:
+    older = [table for name in REVISIONS if name < revision for table in KEPT[name]]
+    before = {table: digest(filled, table, ("own",)) for table in older}
+    below = {"0001": "base", "0002": "0001"}[revision]
+    migrate.downgrade(filled, below)
+    assert {table: digest(filled, table, ("own",)) for table in older} == before
+    migrate.upgrade(filled)
+    assert {table: digest(filled, table, ("own",)) for table in older} == before
+    assert migrate.differences(filled) == []
+    with started(filled) as client:
+        items = client.get("/v1/scenarios").json()["items"]
+        assert bool(items) is bool(older)
+        for item in items:
+            assert client.get(f"/v1/scenarios/{item['id']}/plan").status_code == 200
+
+
+def test_a_store_of_another_revision_is_refused(settings: Settings) -> None:
+    migrate.upgrade(settings, "0001")
+    with pytest.raises(migrate.WrongRevision, match="planner db upgrade"):
+        migrate.require(settings)
+
+
+def test_processes_that_start_together_migrate_once(database_url: str) -> None:
+    code = (
+        "from api.store import migrate; from api.settings import Settings; "
+        "migrate.upgrade(Settings(_env_file=None)); print(migrate.current(Settings()))"
+    )
+    env = {**os.environ, "PLANNER_DATABASE_URL": database_url}
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], env=env, stdout=-1, stderr=-1, text=True)
+        for _ in range(3)
+    ]
+    for process in running:
+        out, errors = process.communicate(timeout=60)
+        assert (process.returncode, out.strip(), errors) == (0, REVISIONS[-1], "")
+
+
+def test_a_kill_while_migrating_leaves_one_revision_or_the_other(tmp_path: Path) -> None:
+    code = (
+        "import sys; from api.store import migrate; from api.settings import Settings; "
+        "print('go', flush=True); migrate.upgrade(Settings(_env_file=None))"
+    )
+    for round_ in range(4):
+        url = f"sqlite:///{tmp_path / f'{round_}.db'}"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE,
+            env={**os.environ, "PLANNER_DATABASE_URL": url},
+        )  # fmt: skip
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.01 + 0.02 * round_)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        settings = make_settings(url)
+        assert migrate.current(settings) in {"base", REVISIONS[-1]}
+        migrate.upgrade(settings)
+        assert migrate.differences(settings) == []
