@@ -58,6 +58,9 @@ class Engine:
     """Tokens a step may hold: the chunked-prefill budget [token]."""
     max_sequences: int = 2**20
     """Sequences that may run at once on one rank [-]."""
+    output_reserved: float = 0.5
+    """Share of its output a sequence has place for when it is let in: 1 where none is ever evicted,
+    half where sequences may be, as they are half done on average [-]."""
     graph_sequences: int = 0
     """Largest batch that runs as a CUDA graph; 0 where none is captured [-]."""
     kv_by_weights: Mapping[str, str] = field(default_factory=dict)
