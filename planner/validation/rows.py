@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
@@ -75,9 +75,17 @@ def read_rows(path: Path) -> list[Row]:
     Raises UnknownRows where its columns are those of none of the three kinds, OSError.
     """
     with _opened(path) as file:
-        reader = csv.DictReader(file)
-        kind = recognise(reader.fieldnames or ())
-        return [_row(kind, line) for line in reader]
+        return rows_of(file)
+
+
+def rows_of(file: Iterable[str]) -> list[Row]:
+    """Return the rows of the lines of a CSV file.
+
+    Raises UnknownRows where its columns are those of none of the three kinds.
+    """
+    reader = csv.DictReader(file)
+    kind = recognise(reader.fieldnames or ())
+    return [_row(kind, line) for line in reader]
 
 
 def _opened(path: Path) -> TextIO:

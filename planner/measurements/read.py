@@ -1,0 +1,131 @@
+"""Reading results of benchmark tools: the format is told by content, never by name."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.measurements.llama_tools import batched_bench, llama_bench
+from planner.measurements.runs import Context, Measurements, Run, UnknownResults, complete
+from planner.measurements.serving_tools import aiperf, bench_serve, guidellm
+from planner.validation.rows import Row, UnknownRows, rows_of
+
+Entry = Mapping[str, Any]
+
+
+NOTHING_SAID = Context()
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A format: its name, the keys that tell it, and what reads one object of it."""
+
+    name: str
+    keys: frozenset[str]
+    read: Callable[[Entry], Iterator[Run | str]]
+
+
+READERS = (
+    Reader("vLLM bench serve", frozenset({"model_id", "mean_tpot_ms", "completed"}), bench_serve),
+    Reader("SGLang bench_serving", frozenset({"mean_e2e_latency_ms", "mean_tpot_ms", "completed"}),
+           bench_serve),
+    Reader("GuideLLM", frozenset({"benchmarks"}), guidellm),
+    Reader("AIPerf", frozenset({"time_to_first_token", "inter_token_latency"}), aiperf),
+    Reader("llama-bench", frozenset({"n_prompt", "n_gen", "avg_ts"}), llama_bench),
+    Reader("llama-batched-bench", frozenset({"pp", "tg", "pl", "speed_tg"}), batched_bench),
+)  # fmt: skip
+
+ACCEPTED = (
+    "vLLM bench serve JSON; SGLang bench_serving JSONL; GuideLLM JSON; AIPerf or GenAI-Perf JSON; "
+    "llama-bench JSON, JSONL or CSV; llama-batched-bench JSONL; CSV rows as `planner validate` "
+    "takes them"
+)
+
+
+def read_measurements(path: Path, context: Context = NOTHING_SAID) -> Measurements:
+    """Return the rows of a file of results, completed by what the user says of it.
+
+    Raises UnknownResults or MissingContext, each one line, or OSError.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnknownResults(f"results: {path.name} is not text; accepted: {ACCEPTED}") from None
+    return read_text(text, context, path.name)
+
+
+def read_text(text: str, context: Context = NOTHING_SAID, origin: str = "results") -> Measurements:
+    """Return the rows of the text of results; `origin` names it in messages."""
+    entries = _objects(text)
+    if entries is None:
+        return _table(text, context, origin)
+    reader = _reader(entries, origin)
+    return _complete(reader, entries, context, origin)
+
+
+def _objects(text: str) -> list[Entry] | None:
+    """Return the objects of JSON, an array of them, or lines of them; None where it is neither."""
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        whole = _lines(text)
+    found = whole if isinstance(whole, list) else [whole]
+    if not found or not all(isinstance(entry, Mapping) for entry in found):
+        return None
+    return found
+
+
+def _lines(text: str) -> list[Any]:
+    try:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except ValueError:
+        return []
+
+
+def _reader(entries: list[Entry], origin: str) -> Reader:
+    for reader in READERS:
+        if all(reader.keys <= entry.keys() for entry in entries):
+            return reader
+    raise UnknownResults(f"results: {origin} is in no format known here; accepted: {ACCEPTED}")
+
+
+def _complete(reader: Reader, entries: list[Entry], context: Context, origin: str) -> Measurements:
+    rows: list[Row] = []
+    notes: dict[str, None] = {}
+    for entry in entries:
+        for found in reader.read(entry):
+            if isinstance(found, str):
+                notes[found] = None
+            else:
+                rows.append(complete(found, context, len(rows) + 1, origin))
+    if not rows:
+        why = "; ".join(notes) or "it holds no runs"
+        raise UnknownResults(f"results: {origin} gives nothing to fit: {why}")
+    return Measurements(reader.name, tuple(rows), tuple(notes))
+
+
+def _table(text: str, context: Context, origin: str) -> Measurements:
+    """Read a CSV: of llama-bench, or of rows in the project's own columns."""
+    columns = next(csv.reader(io.StringIO(text)), [])
+    bench = next(reader for reader in READERS if reader.read is llama_bench)
+    if bench.keys <= set(columns):
+        return _complete(bench, list(csv.DictReader(io.StringIO(text))), context, origin)
+    try:
+        rows = rows_of(io.StringIO(text))
+    except UnknownRows:
+        raise UnknownResults(
+            f"results: {origin} is in no format known here; accepted: {ACCEPTED}"
+        ) from None
+    runs = [Run(row.kind, {k: v for k, v in row.inputs.items() if v}, row.measured) for row in rows]
+    measured = [run for run in runs if run.measured and run.kind != "memory"]
+    if not measured:
+        raise UnknownResults(f"results: {origin} gives nothing to fit: no serving or decode rows")
+    kept = tuple(complete(run, context, n, origin) for n, run in enumerate(measured, 1))
+    left = len(runs) - len(measured)
+    notes = (f"{left} rows without serving or decode figures are left out",) if left else ()
+    return Measurements("rows", kept, notes)
