@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from planner.hw import get_accelerator
+from planner.models import get_model
 from planner.validation.rows import INPUTS, Kind, Row
 
 QUEUED_SHARE = 0.2
@@ -64,7 +66,10 @@ NEEDED = ("model", "gpu", "engine", "tp")
 
 
 def complete(run: Run, context: Context, number: int, origin: str) -> Row:
-    """Return the row of a run. Raises MissingContext."""
+    """Return the row of a run, its model and GPU called as the catalogues do.
+
+    Raises MissingContext, UnknownModel or UnknownAccelerator, each one line.
+    """
     inputs = dict.fromkeys(INPUTS[run.kind], "") | dict(run.inputs) | {"row": str(number)}
     for name in (f.name for f in fields(context)):
         given = getattr(context, name)
@@ -79,6 +84,8 @@ def complete(run: Run, context: Context, number: int, origin: str) -> Row:
         split = [inputs[name] or "1" for name in ("tp", "pp", "attention_dp")]
         inputs |= dict(zip(("tp", "pp", "attention_dp"), split, strict=True))
         inputs[total] = str(math.prod(round(positive(n, "tp, pp or attention_dp")) for n in split))
+    inputs["gpu"] = get_accelerator(inputs["gpu"]).id
+    inputs["model"] = get_model(inputs["model"]).id
     kept = {name: inputs[name] for name in INPUTS[run.kind]}
     return Row(run.kind, kept, run.measured, _remarks(run, origin))
 
