@@ -111,6 +111,17 @@ def from_json(content: Mapping[str, Any]) -> Calibration:
 
 @cache
 def current() -> Calibration:
-    """Return the calibration in use."""
+    """Return the calibration in use: the shipped one, with the user's own factors if any.
+
+    Raises BrokenLocal (a ValueError) where those cannot be read.
+    """
+    from planner.calibration.own import with_own
+
+    return with_own(shipped())
+
+
+@cache
+def shipped() -> Calibration:
+    """Return the calibration that comes with the package."""
     text = files("planner.calibration").joinpath(f"data/calibration-{EDITION}.json")
     return from_json(json.loads(text.read_text("utf-8")))

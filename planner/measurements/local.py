@@ -1,74 +1,24 @@
-"""The user's own rows and the factors fitted to them, kept in the user's data directory.
+"""Keeping the user's rows and the factors fitted to them (`planner.calibration.own` reads them).
 
-Nothing here writes into the package. `PLANNER_DATA_DIR` overrides where.
+Nothing here writes into the package.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from planner.calibration import Calibration
-from planner.measurements.refit import Fit, applied, refit
+from planner.calibration.own import FILE, data_directory, load_own
+from planner.measurements.refit import Fit, refit
 from planner.validation.rows import INPUTS, Kind, Row
 
-FILE = "calibration-local.json"
 
-
-class BrokenLocal(ValueError):
-    """A local calibration that cannot be read; one line says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """What is kept: the rows, and the factors fitted to them."""
-
-    edition: str
-    factors: tuple[Mapping[str, float], ...]
-    rows: tuple[Row, ...]
-
-
-def data_directory() -> Path:
-    """Return the directory of the user's data, which may not exist yet."""
-    if given := os.environ.get("PLANNER_DATA_DIR"):
-        return Path(given)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", str(Path.home()))) / "decode-planner"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "decode-planner"
-    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(base) / "decode-planner"
-
-
-def load() -> Local | None:
-    """Return the local calibration, or None where there is none.
-
-    Raises BrokenLocal.
-    """
-    path = data_directory() / FILE
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    try:
-        content = json.loads(text)
-        return Local(
-            edition=str(content["edition"]),
-            factors=tuple(
-                {str(key): float(value) for key, value in level.items()}
-                for level in content["factors"]
-            ),
-            rows=tuple(_row(entry) for entry in content["rows"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise BrokenLocal(
-            f"calibration: {path} cannot be read; remove it with `planner calibrate --forget`"
-        ) from None
+def kept_rows() -> list[Row]:
+    """Return the rows kept so far. Raises BrokenLocal."""
+    own = load_own()
+    return [_row(entry) for entry in own.rows] if own else []
 
 
 def add(rows: Sequence[Row], shipped: Calibration) -> Fit:
@@ -76,11 +26,10 @@ def add(rows: Sequence[Row], shipped: Calibration) -> Fit:
 
     Raises ValueError, one line, or OSError.
     """
-    before = load()
-    kept: list[Row] = list(before.rows) if before else []
+    kept = kept_rows()
     kept += [row for row in rows if not any(_same(row, other) for other in kept)]
     found = refit(kept, shipped)
-    _write(Local(found.edition, found.factors, tuple(kept)))
+    _write(found, kept)
     return found
 
 
@@ -90,14 +39,6 @@ def forget() -> bool:
     there = path.exists()
     path.unlink(missing_ok=True)
     return there
-
-
-def with_local(shipped: Calibration) -> Calibration:
-    """Return the shipped calibration with the user's factors, where they belong to its edition."""
-    local = load()
-    if local is None or local.edition != shipped.edition:
-        return shipped
-    return applied(shipped, local.factors)
 
 
 def _same(one: Row, other: Row) -> bool:
@@ -115,12 +56,12 @@ def _row(entry: Mapping[str, Any]) -> Row:
     )
 
 
-def _write(local: Local) -> None:
+def _write(found: Fit, rows: Sequence[Row]) -> None:
     directory = data_directory()
     directory.mkdir(parents=True, exist_ok=True)
     content = {
-        "edition": local.edition,
-        "factors": [dict(level) for level in local.factors],
+        "edition": found.edition,
+        "factors": [dict(level) for level in found.factors],
         "rows": [
             {
                 "kind": row.kind,
@@ -128,7 +69,7 @@ def _write(local: Local) -> None:
                 "measured": dict(row.measured),
                 "remarks": dict(row.remarks),
             }
-            for row in local.rows
+            for row in rows
         ],
     }
     path = directory / FILE

@@ -9,25 +9,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
 
-from planner.calibration import Calibration, Parameter
+from planner.calibration import Calibration
+from planner.calibration.own import LEVELS, applied
 from planner.roofline import Array
 from planner.validation.predict import predict
 from planner.validation.rows import Row
 from planner.validation.setup import setup
 
 PHASES = ("decode", "prompt")
-
-LEVELS: tuple[tuple[tuple[str, ...], float], ...] = (
-    (("kind", "gpu", "engine"), 0.20),
-    (("kind", "gpu", "engine", "weights"), 0.10),
-    (("kind", "gpu", "engine", "model"), 0.10),
-)
-"""Tags a local factor is told apart by, and the prior's deviation of its logarithm [-]."""
 
 SIGMA = 0.1
 """Error of a row against which the priors are weighed; of its logarithm [-]."""
@@ -80,15 +74,6 @@ def refit(rows: Sequence[Row], shipped: Calibration) -> Fit:
         left_out=_left_out(known, shipped),
         notes=tuple(notes),
     )
-
-
-def applied(shipped: Calibration, factors: Sequence[Mapping[str, float]]) -> Calibration:
-    """Return the shipped calibration with local factors on the times of decode and prompts."""
-    scale = shipped.parameters["scale"]
-    more = Parameter(
-        (*scale.levels, *(tags for tags, _ in LEVELS)), scale.values, (*scale.factors, *factors)
-    )
-    return replace(shipped, parameters={**shipped.parameters, "scale": more})
 
 
 def errors(rows: Sequence[Row], calibration: Calibration) -> dict[str, float]:

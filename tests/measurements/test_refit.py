@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.calibration import current
+from planner.calibration import shipped
+from planner.calibration.own import FILE, LEVELS, BrokenLocal, applied, load_own, with_own
 from planner.measurements import Context, local, read_measurements
-from planner.measurements.refit import LEVELS, applied, errors, refit
+from planner.measurements.refit import errors, refit
 from planner.validation.predict import predict
 from planner.validation.rows import INPUTS, Row
 
@@ -39,7 +40,7 @@ def measured(rows: list[Row], decode: float, prompt: float) -> list[Row]:
     factors = ({"decode|h100-sxm5|vllm": decode, "prompt|h100-sxm5|vllm": prompt}, {}, {})
     return [
         replace(row, measured=prediction.values)
-        for row, prediction in zip(rows, predict(rows, applied(current(), factors)), strict=True)
+        for row, prediction in zip(rows, predict(rows, applied(shipped(), factors)), strict=True)
     ]
 
 
@@ -50,7 +51,7 @@ def product(factors: tuple[dict[str, float], ...], phase: str) -> float:
 
 
 def test_rows_that_agree_with_the_shipped_calibration_change_nothing() -> None:
-    found = refit(measured([question(n) for n in range(6)], 1.0, 1.0), current())
+    found = refit(measured([question(n) for n in range(6)], 1.0, 1.0), shipped())
     assert found.before["tpot_ms"] < 1e-6
     for level in found.factors:
         assert all(value == pytest.approx(1, abs=1e-3) for value in level.values())
@@ -58,7 +59,7 @@ def test_rows_that_agree_with_the_shipped_calibration_change_nothing() -> None:
 
 def test_many_rows_are_followed() -> None:
     rows = measured([question(n, osl=o) for n in range(7) for o in ("256", "512")], 1.3, 1.5)
-    found = refit(rows, current())
+    found = refit(rows, shipped())
     assert product(found.factors, "decode") == pytest.approx(1.3, rel=0.02)
     assert found.before["tpot_ms"] == pytest.approx(0.25, abs=0.05)
     assert found.after["tpot_ms"] < 0.02
@@ -66,7 +67,7 @@ def test_many_rows_are_followed() -> None:
 
 
 def test_one_row_moves_a_part_of_the_way() -> None:
-    found = refit(measured([question(3)], 1.5, 1.0), current())
+    found = refit(measured([question(3)], 1.5, 1.0), shipped())
     assert 1.2 < product(found.factors, "decode") < 1.48
     assert found.after["tpot_ms"] < found.before["tpot_ms"]
     assert found.left_out == {}
@@ -75,20 +76,20 @@ def test_one_row_moves_a_part_of_the_way() -> None:
 def test_a_lone_outlier_does_not_take_the_rest_along() -> None:
     rows = measured([question(n) for n in range(8)], 1.0, 1.0)
     rows[2] = replace(rows[2], measured={k: 3 * v for k, v in rows[2].measured.items()})
-    assert product(refit(rows, current()).factors, "decode") < 1.1
+    assert product(refit(rows, shipped()).factors, "decode") < 1.1
 
 
 def test_other_machines_and_engines_are_left_alone() -> None:
-    found = refit(measured([question(n) for n in range(6)], 1.4, 1.4), current())
+    found = refit(measured([question(n) for n in range(6)], 1.4, 1.4), shipped())
     elsewhere = [question(3, gpu="h200-sxm"), question(3, engine="sglang"),
                  question(3, engine="trtllm")]  # fmt: skip
-    shipped = predict(elsewhere, current())
-    refitted = predict(elsewhere, applied(current(), found.factors))
-    assert [one.values for one in refitted] == [one.values for one in shipped]
+    before = predict(elsewhere, shipped())
+    refitted = predict(elsewhere, applied(shipped(), found.factors))
+    assert [one.values for one in refitted] == [one.values for one in before]
     here = [question(3, model="meta-llama/Llama-3.1-8B-Instruct")]
     ratio = (
-        predict(here, applied(current(), found.factors))[0].values["tpot_ms"]
-        / predict(here, current())[0].values["tpot_ms"]
+        predict(here, applied(shipped(), found.factors))[0].values["tpot_ms"]
+        / predict(here, shipped())[0].values["tpot_ms"]
     )
     assert 1.1 < ratio < 1.4  # another model on the measured machine: most of the way
 
@@ -96,7 +97,7 @@ def test_other_machines_and_engines_are_left_alone() -> None:
 def test_decode_rows_move_no_prompt() -> None:
     context = Context(model="meta-llama/Llama-3.1-8B-Instruct", gpu="rtx-4090", weights="q4_k_m")
     rows = read_measurements(SAMPLES / "llama_batched_bench.jsonl", context).rows
-    found = refit(rows, current())
+    found = refit(rows, shipped())
     assert not [key for level in found.factors for key in level if key.startswith("prompt")]
     assert [key for level in found.factors for key in level if key.startswith("decode|rtx-4090")]
 
@@ -106,51 +107,52 @@ def test_rows_that_cannot_be_predicted_are_noted_and_nothing_else_refused() -> N
     strange = replace(
         question(9), inputs={**question(9).inputs, "model": "no/such"}, measured={"tpot_ms": 1.0}
     )
-    found = refit([*rows, strange], current())
+    found = refit([*rows, strange], shipped())
     assert found.rows == 3
     assert "no/such" in found.notes[0]
     with pytest.raises(ValueError, match="no row can be predicted"):
-        refit([strange], current())
+        refit([strange], shipped())
 
 
 def test_the_shipped_calibration_is_not_changed() -> None:
-    shipped = current()
-    levels = shipped.parameters["scale"].levels
-    refit(measured([question(n) for n in range(3)], 1.2, 1.0), shipped)
-    assert shipped.parameters["scale"].levels == levels
-    assert len(applied(shipped, ({}, {}, {})).parameters["scale"].levels) == len(levels) + len(
+    before = shipped()
+    levels = before.parameters["scale"].levels
+    refit(measured([question(n) for n in range(3)], 1.2, 1.0), before)
+    assert before.parameters["scale"].levels == levels
+    assert len(applied(before, ({}, {}, {})).parameters["scale"].levels) == len(levels) + len(
         LEVELS
     )
 
 
 def test_kept_rows_add_up_and_count_once(directory: Path) -> None:
     rows = measured([question(n) for n in range(5)], 1.25, 1.0)
-    assert local.load() is None
-    local.add(rows[:2], current())
-    found = local.add(rows, current())
+    assert load_own() is None
+    local.add(rows[:2], shipped())
+    found = local.add(rows, shipped())
     assert found.rows == 5
-    kept = local.load()
+    kept = load_own()
     assert kept is not None
     assert kept.factors == found.factors
-    assert [row.inputs for row in kept.rows] == [row.inputs for row in rows]
-    assert [path.name for path in directory.iterdir()] == [local.FILE]
-    refitted = errors(rows, local.with_local(current()))
+    assert [row.inputs for row in local.kept_rows()] == [row.inputs for row in rows]
+    assert [path.name for path in directory.iterdir()] == [FILE]
+    assert with_own(shipped()).edition == f"{shipped().edition}+local"
+    refitted = errors(rows, with_own(shipped()))
     assert refitted == pytest.approx(found.after)
     assert local.forget()
     assert not local.forget()
-    assert local.with_local(current()) is current()
+    assert with_own(shipped()) is shipped()
 
 
 def test_factors_of_another_edition_are_not_applied(directory: Path) -> None:
-    local.add(measured([question(2)], 1.5, 1.0), current())
-    path = directory / local.FILE
+    local.add(measured([question(2)], 1.5, 1.0), shipped())
+    path = directory / FILE
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"edition": "2025-01-01"}))
-    assert local.with_local(current()) is current()
+    assert with_own(shipped()) is shipped()
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"edition": "x"}', '{"factors": 1', "null"])
 def test_a_broken_file_says_what_to_do(directory: Path, text: str) -> None:
     directory.mkdir(parents=True)
-    (directory / local.FILE).write_text(text)
-    with pytest.raises(local.BrokenLocal, match="--forget"):
-        local.load()
+    (directory / FILE).write_text(text)
+    with pytest.raises(BrokenLocal, match="--forget"):
+        load_own()
