@@ -1,18 +1,69 @@
-"""`planner calibrate`: fit the calibration to the measured rows kept with the project."""
+"""`planner calibrate`: fit the calibration, or refit it locally with measurements of one's own."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.commands.options import json_option
+
+if TYPE_CHECKING:
+    from planner.measurements import Measurements
+    from planner.measurements.refit import Fit
+
+CONTEXT = (
+    click.option("--model", metavar="MODEL", help="What the results ran, if they do not say."),
+    click.option("--gpu", metavar="GPU", help="On which accelerator."),
+    click.option("--engine", metavar="ENGINE", help="Under which engine."),
+    click.option("--engine-version", metavar="VERSION", help="Of which version."),
+    click.option("--tp", type=click.IntRange(min=1), help="Over how many tensor-parallel ranks."),
+    click.option("--pp", type=click.IntRange(min=1), help="In how many pipeline stages."),
+    click.option("--attention-dp", type=click.IntRange(min=1), help="With attention-DP ranks."),
+    click.option("--ep", type=click.IntRange(min=1), help="With expert-parallel ranks."),
+    click.option("--weights", metavar="FORMAT", help="In which weight format."),
+    click.option("--kv", metavar="FORMAT", help="With which cache format."),
+)
+"""What results may not say about themselves; the names of `Context`."""
+
+
+def context_options(function: Any) -> Any:
+    """Add the options of `CONTEXT`."""
+    for option in reversed(CONTEXT):
+        function = option(function)
+    return function
+
 
 @click.command()
+@click.option("--add", "results", multiple=True, metavar="RESULTS",
+              type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Results of a benchmark to refit with; may be given several times.")  # fmt: skip
+@context_options
+@click.option("--forget", is_flag=True, help="Remove the measurements added and their refit.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
-              help="Where to write it; the project's own file if not given.")  # fmt: skip
-def command(output: Path | None) -> None:
-    """Refit the calibration and write it to a file."""
+              help="Where to write a full fit; the project's own file if not given.")  # fmt: skip
+@json_option
+def command(
+    results: tuple[Path, ...], forget: bool, output: Path | None, as_json: bool, **context: Any
+) -> None:
+    """Fit the calibration to the project's measured rows, or refit it with your own.
+
+    With --add, the results of vLLM bench serve, SGLang bench_serving, GuideLLM, AIPerf, llama-bench
+    or llama-batched-bench, or CSV rows, adjust the shipped calibration on this machine alone: few
+    measurements move it a little, many as far as they agree. They are kept in your data directory,
+    add up, and are used by every later command.
+    """
+    if forget:
+        _forget()
+    elif results:
+        _add(results, context, as_json)
+    else:
+        _fit(output)
+
+
+def _fit(output: Path | None) -> None:
     from planner.calibration.committed import DATA
     from planner.calibration.refit import refit_committed
     from planner.calibration.table import EDITION
@@ -22,3 +73,59 @@ def command(output: Path | None) -> None:
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     size = path.stat().st_size / 1e3
     click.echo(f"{path.name}: {content['provenance']['effects']} effects, {size:.0f} kB")
+
+
+def _forget() -> None:
+    from planner.measurements.local import forget
+
+    click.echo("local calibration removed" if forget() else "there is no local calibration")
+
+
+def _add(results: tuple[Path, ...], context: dict[str, Any], as_json: bool) -> None:
+    from planner.calibration import shipped
+    from planner.measurements import Context, read_measurements
+    from planner.measurements.local import add
+
+    read = [read_measurements(path, Context(**context)) for path in results]
+    found = add([row for one in read for row in one.rows], shipped())
+    if as_json:
+        click.echo(json.dumps(_content(results, read, found), indent=2))
+        return
+    _print(results, read, found)
+
+
+def _content(results: tuple[Path, ...], read: list[Measurements], found: Fit) -> dict[str, Any]:
+    return {
+        "read": [
+            {"file": path.name, "format": one.format, "rows": len(one.rows), "notes": one.notes}
+            for path, one in zip(results, read, strict=True)
+        ],
+        "rows": found.rows,
+        "before": found.before,
+        "after": found.after,
+        "left_out": found.left_out,
+        "factors": {key: value for level in found.factors for key, value in level.items()},
+        "notes": found.notes,
+    }
+
+
+def _print(results: tuple[Path, ...], read: list[Measurements], found: Fit) -> None:
+    from planner.commands.output import print_table
+
+    for path, one in zip(results, read, strict=True):
+        click.echo(f"{path.name}: {len(one.rows)} runs of {one.format}")
+        for note in one.notes:
+            click.echo(f"  {note}")
+    for note in found.notes:
+        click.echo(f"left out: {note}")
+    rows = [
+        (
+            name, f"{found.before[name]:.1%}", f"{found.after[name]:.1%}",
+            f"{found.left_out[name]:.1%}" if name in found.left_out else "–",
+        )
+        for name in found.before
+    ]  # fmt: skip
+    title = f"median error over {found.rows} runs kept"
+    print_table(("quantity", "shipped", "refitted", "left out"), rows, title)
+    factors = [(key, f"{value:.3f}") for level in found.factors for key, value in level.items()]
+    print_table(("of", "time ×"), factors, "factors on the shipped times")
