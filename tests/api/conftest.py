@@ -28,9 +28,9 @@ DATABASES = ("sqlite", "postgres")
 
 
 @pytest.fixture(scope="session")
-def postgres_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def postgres_cluster() -> Iterator[Cluster]:
     """A Postgres server of this test session (of this worker, under xdist)."""
-    with cluster(tmp_path_factory.mktemp("postgres")) as found:
+    with cluster() as found:
         yield found
 
 

