@@ -1,12 +1,16 @@
 """The steady state of an engine that batches continuously, under closed-loop load.
 
-C clients each keep one request in flight. In the time a running sequence needs for its OSL tokens,
-each of the other B − 1 slots starts one request, whose prompt holds the decoding up:
+C clients each keep one request in flight. While a running sequence makes its OSL tokens, each of
+the other B − 1 slots starts one request. Part of those prompts, `burst`, stands in front of a new
+request (arrivals bunch: all clients start at once, equal lengths end together); the rest holds up
+the decoding:
 
-    TPOT = t_decode(B) + (B − 1)·t_prompt/OSL
+    TTFT = first + t_prompt + burst·(B − 1)·t_prompt + wait·t_decode
+    TPOT = t_decode(B) + (1 − burst)·(B − 1)·t_prompt/OSL
 
-A client is in the running batch for OSL·TPOT of every TTFT + OSL·TPOT; B is the clients there, and
-no more than the cache pool holds: the rest queue, which lengthens TTFT and leaves TPOT as it is.
+so that work is conserved: TTFT + OSL·TPOT counts every prompt and every step once. A client is in
+the running batch for OSL·TPOT of every TTFT + OSL·TPOT; B is the clients there, and no more than
+the cache pool holds: the rest queue, which lengthens TTFT and leaves TPOT as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner import answer
-from planner.calibration import Calibration, current
+from planner.calibration import Calibration, Subject, current
+from planner.memory import Memory
 from planner.prefill import prompt_work
 from planner.resolve import Deployment
 from planner.roofline import Array, Numeric
@@ -31,10 +36,24 @@ ROUNDS = 6
 class Queueing:
     """How an engine lets requests in; figures of the calibration."""
 
+    first_s: float
+    """Time of a request outside the model: receiving, tokenising, sending [s]."""
     burst: float
     """Share of the other clients' prompts that stand before a new one, on average [-]."""
     wait: float
     """Decode steps a new request waits for, on average [-]."""
+
+    @classmethod
+    def of(cls, calibration: Calibration, subject: Subject) -> Queueing:
+        """Return the figures of a subject."""
+        first, burst, wait = (calibration.number(name, subject) for name in QUEUEING)
+        return cls(first, min(burst, MOST_BURST), wait)
+
+
+QUEUEING = ("first", "burst", "wait")
+
+MOST_BURST = 0.6
+"""Bound on `burst`, beyond which no engine was seen [-]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +79,7 @@ class Steady:
 def steady_state(
     decode_s: Callable[[Array], Array],
     prompt_s: Numeric,
-    first_s: Numeric,
+    own_s: Numeric,
     concurrency: Numeric,
     osl: Numeric,
     room: Numeric,
@@ -69,7 +88,7 @@ def steady_state(
     """Return the steady state of `concurrency` clients.
 
     `decode_s` gives the time of a decode step at a batch [s]; `prompt_s` is what a prompt takes
-    from the decoding and `first_s` what its own client waits for it [s]; `room` is the sequences
+    from the decoding and `own_s` what its own client waits for it [s]; `room` is the sequences
     the engine holds at once. Arrays broadcast.
     """
     clients, osl, room = np.broadcast_arrays(
@@ -81,8 +100,9 @@ def steady_state(
     step = tpot = ttft = busy = np.zeros_like(clients)
     for _ in range(ROUNDS):
         step = decode_s(running)
-        tpot = step + np.maximum(running - 1.0, 0.0) * prompt_s / osl
-        ttft = first_s + queueing.burst * (running - 1.0) * prompt_s + queueing.wait * step
+        others = (running - 1.0) * prompt_s
+        tpot = step + (1.0 - queueing.burst) * others / osl
+        ttft = queueing.first_s + own_s + queueing.burst * others + queueing.wait * step
         busy = steps * tpot
         before, running = running, np.maximum(admitted * busy / (busy + ttft), 1.0)
         if np.allclose(before, running, rtol=1e-3):
@@ -101,12 +121,13 @@ def steady_state(
 
 def serve(
     deployment: Deployment, concurrency: Numeric, isl: Numeric, osl: Numeric,
-    prefix_hit: float = 0.0, calibration: Calibration | None = None,
+    prefix_hit: float = 0.0, calibration: Calibration | None = None, room: Numeric | None = None,
 ) -> Steady:  # fmt: skip
     """Return the steady state of a deployment under `concurrency` clients; arrays broadcast.
 
     Prompts run one on every attention-DP rank at a time. A sequence is at half its output on
-    average, which is the context of a step and, on an engine that may evict, of the pool.
+    average, which is the context of a step; `room` is the sequences held at once, by default what
+    the engine's pool has place for.
     """
     clients, isl, osl = np.broadcast_arrays(
         np.asarray(concurrency, float), np.asarray(isl, float), np.asarray(osl, float)
@@ -119,8 +140,8 @@ def serve(
     return steady_state(
         lambda running: deployment.time_s(running, context),
         prompt / ranks, prompt, clients, osl,
-        _room(deployment, context),
-        Queueing(*(figures.number(name, deployment.subject) for name in ("burst", "wait"))),
+        room_for(deployment, isl, osl) if room is None else room,
+        Queueing.of(figures, deployment.subject),
     )  # fmt: skip
 
 
@@ -150,7 +171,13 @@ def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving
     )
 
 
-def _room(deployment: Deployment, context: Array) -> Array:
-    """Sequences the replica's pools hold at each context [-]."""
-    fits = [deployment.memory.max_batch(float(c)) for c in np.ravel(context)]
-    return np.array(fits, dtype=float).reshape(np.shape(context))
+def room_for(deployment: Deployment, isl: Array, osl: Array, memory: Memory | None = None) -> Array:
+    """Return the sequences the replica's pools hold at once [-].
+
+    An engine that never evicts keeps place for the whole output of a sequence; one that may evict
+    has sequences at half their output on average.
+    """
+    memory = memory or deployment.memory
+    lengths = np.ravel(isl + deployment.engine.output_reserved * osl)
+    fits = [memory.max_batch(float(length)) for length in lengths]
+    return np.array(fits, dtype=float).reshape(np.shape(isl))

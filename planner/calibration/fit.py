@@ -143,7 +143,8 @@ class Design:
             part[name] = column(
                 [self.slot(name, subject, k, i.format) for k, i in zip(kinds, items, strict=True)]
             )
-        part["sharpness"] = column([self.priors.sharpness.get(i.kind, np.inf) for i in items])
+        knees = self.priors.sharpness
+        part["sharpness"] = column([knees.get(i.kind.split()[0], np.inf) for i in items])
         part[SCALE] = np.full(shape, self.slot(SCALE, subject, phase if scaled else ""))
         self._parts.append({key: np.ravel(value) for key, value in part.items()})
 

@@ -80,8 +80,8 @@ class Calibration:
         )
 
     def number(self, name: str, subject: Subject) -> float:
-        """Return a parameter of serving by its name."""
-        found = self.parameters["serving"].of(subject, name)
+        """Return a figure of how an engine lets requests in: first [s], burst, wait [-]."""
+        found = self.parameters["visit_s"].of(subject, name)
         if found is None:
             raise KeyError(name)
         return found

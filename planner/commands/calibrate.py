@@ -72,7 +72,8 @@ def _fit(output: Path | None) -> None:
     path = output or Path(str(DATA.joinpath(f"calibration-{EDITION}.json")))
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     size = path.stat().st_size / 1e3
-    click.echo(f"{path.name}: {content['provenance']['effects']} effects, {size:.0f} kB")
+    rows = ", ".join(f"{n} {kind}" for kind, n in content["provenance"]["rows"].items())
+    click.echo(f"{path.name}: {size:.0f} kB, fitted to {rows} rows")
 
 
 def _forget() -> None:

@@ -15,6 +15,7 @@ from planner.resolve import Deployment
 from planner.roofline import Array
 from planner.serving import serve
 from planner.validation.groups import Group, grouped
+from planner.validation.room import room_of_run
 from planner.validation.rows import Row
 from planner.validation.setup import setup
 
@@ -79,7 +80,8 @@ def _numbers(rows: Sequence[Row], name: str, default: float) -> Array:
 
 def _serving(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
     clients, isl, osl = (_numbers(rows, n, 1.0) for n in ("concurrency", "isl", "osl"))
-    state = serve(group.deployment, clients, isl, osl, calibration=figures)
+    room = room_of_run(group.deployment, clients, isl, osl)
+    state = serve(group.deployment, clients, isl, osl, calibration=figures, room=room)
     return {"ttft_ms": state.ttft_s * 1e3, "tpot_ms": state.tpot_s * 1e3}
 
 
