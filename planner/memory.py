@@ -39,6 +39,8 @@ class Memory:
     """CUDA graphs [byte]."""
     block_tokens: int = 1
     """Tokens of a cache block; a sequence takes whole ones [token]."""
+    state_share: float = 0.0
+    """Share of the pool set aside for recurrent states; 0 where sequences share all of it [-]."""
 
     @property
     def kv_pool_tokens(self) -> int | None:
@@ -46,17 +48,22 @@ class Memory:
         growth = self.gpu_sequence_bytes.per_token
         if growth == 0:
             return None
-        blocks = math.floor(max(0.0, self.kv_pool_bytes_per_gpu) / (growth * self.block_tokens))
-        return self.attention_dp * blocks * self.block_tokens
+        pool = max(0.0, self.kv_pool_bytes_per_gpu) * (1.0 - self.state_share)
+        return (
+            self.attention_dp * math.floor(pool / (growth * self.block_tokens)) * self.block_tokens
+        )
 
     def max_batch(self, context: float) -> int:
         """Return the sequences of `context` tokens the replica holds at once [-]."""
         if self.kv_pool_bytes_per_gpu < 0:
             return 0
         whole = math.ceil(context / self.block_tokens) * self.block_tokens
-        each = float(self.gpu_sequence_bytes.at(whole))
-        fit = math.floor(self.kv_pool_bytes_per_gpu / each) if each else self.max_sequences
-        return min(fit, self.max_sequences) * self.attention_dp
+        each, state = float(self.gpu_sequence_bytes.at(whole)), self.gpu_sequence_bytes.state
+        needs = [(1.0, each)]
+        if self.state_share:
+            needs = [(1.0 - self.state_share, each - state), (self.state_share, state)]
+        fits = [math.floor(self.kv_pool_bytes_per_gpu * of / need) for of, need in needs if need]
+        return min([*fits, self.max_sequences]) * self.attention_dp
 
     def max_context(self, batch: float, most: int) -> int:
         """Return the longest context at which `batch` sequences fit, `most` at most [token]."""
@@ -83,6 +90,13 @@ class SequenceBytes:
         """Return the bytes of a sequence of `context` tokens [byte]."""
         windows = sum(each * np.minimum(context, length) for each, length in self.windows)
         return self.per_token * context + windows + self.state
+
+    def reserved(self, share: float) -> SequenceBytes:
+        """Return the same where windows are given `share` tokens for each growing one [-]."""
+        if not self.per_token:
+            return self
+        growing = self.per_token + share * sum(each for each, _ in self.windows)
+        return SequenceBytes(growing, (), self.state)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,18 +131,22 @@ def plan_memory(spec: ModelSpec, accelerator: Accelerator, sharding: Sharding, f
         "buffers": buffer_bytes(sharding, engine.overheads, _linked(accelerator, sharding)),
     }  # fmt: skip
     pool = requested_bytes(accelerator, sharding, engine, fraction, taken)
+    sequence = sequence_bytes(spec, sharding, formats)
+    if engine.paging.window_share is not None:
+        sequence = sequence.reserved(engine.paging.window_share)
     return Memory(
         weights_bytes_per_gpu=taken["weights"],
         kv_pool_bytes_per_gpu=pool - sum(taken[name] for name in engine.after_fraction),
         kv_bytes_per_token=spec.kv_elements_per_token * formats.kv.bytes,
         state_bytes_per_sequence=spec.state_elements * formats.state.bytes,
-        gpu_sequence_bytes=sequence_bytes(spec, sharding, formats),
+        gpu_sequence_bytes=sequence,
         attention_dp=sharding.attention_dp,
         max_sequences=engine.max_sequences,
         activation_bytes_per_gpu=taken["activation"],
         buffer_bytes_per_gpu=taken["buffers"],
         graph_bytes_per_gpu=graph_bytes(spec, sharding, engine.overheads),
         block_tokens=engine.kv_block_tokens,
+        state_share=engine.paging.state_share if sequence.state and sequence.per_token else 0.0,
     )
 
 

@@ -28,10 +28,11 @@ class Paging:
     printed: str = "blocks"
     """What the printed tokens are in `groups`: `blocks` of one group, or `requests` of the longest
     context that fit, times that context."""
-    window_share: float = 1.0
-    """Tokens a window's pool holds for each of the growing layers' [-]; 1 charges it in full."""
+    window_share: float | None = None
+    """Tokens a window's pool holds for each of the growing layers' [-]; None keeps as many as fill
+    the windows."""
     state_share: float = 0.0
-    """Share of the pool set aside for recurrent states [-]."""
+    """Share of the pool set aside for recurrent states; 0 divides it as sequences need [-]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,9 @@ def _pools(pool: float, layers: list[Kind], paging: Paging, block: int, chunk_to
     del chunk_tokens, max_len
     if any(kind.state_bytes for kind in layers):
         pool *= 1.0 - paging.state_share
+    share = 1.0 if paging.window_share is None else paging.window_share
     a_token = sum(
-        kind.layers * kind.token_bytes * (paging.window_share if kind.window < math.inf else 1.0)
+        kind.layers * kind.token_bytes * (share if kind.window < math.inf else 1.0)
         for kind in layers
     )
     return math.floor(pool / (a_token * block)) * block

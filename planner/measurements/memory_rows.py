@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.engines import get_engine
 from planner.hw import get_accelerator
@@ -71,9 +72,13 @@ def predict_start(started: StartUp) -> EngineMemory:
     formats = formats_of(spec, started.weight_format, started.kv_dtype)
     split = Sharding(started.tp, started.pp)
     latent = _LATENT.get(started.kv_layout, "latent")
-    return engine_report(
+    said = engine_report(
         spec, gpu, split, formats, engine, started.fraction, started.max_model_len, latent
     )
+    if spec.id.lower() == started.model.lower():
+        return said
+    taken = f"{started.model} is not in the catalogue: {spec.id} taken for it"
+    return replace(said, note="; ".join(filter(None, (said.note, taken))))
 
 
 _LATENT = {"mla_expanded": "expanded", "mla_latent_and_values": "latent_and_values"}
@@ -84,18 +89,28 @@ _ANY_GPU = "h100-sxm5"
 """Stands in where a whole-model report does not depend on the device."""
 
 
+_STORED = re.compile(
+    r"([-_.](quantized|fp8|fp4|nvfp4|mxfp4|int4|int8|w\d+a\d+\w*|awq|gptq|gguf|bnb|4bit|8bit|dynamic"
+    r"|block|kv|q\d\w*|iq\d\w*|marlin|autoround|qat))+$",
+    re.IGNORECASE,
+)
+"""Endings of a checkpoint's name that say how it is stored."""
+
+
 def model_of(name: str, config_file: str = "") -> ModelSpec:
-    """Return the catalogue's model of this name, or the one whose config file is named.
+    """Return the catalogue's model of this name, else of the config file that is named, else the
+    one that the name less what it says of storage means.
 
     A config file is called `organisation--name.json`. Raises UnknownModel.
     """
-    try:
-        return get_model(name, local=False)
-    except UnknownModel:
-        stem = config_file.rpartition("/")[2].removesuffix(".json")
-        if "--" not in stem:
-            raise
-        return get_model(stem.replace("--", "/", 1), local=False)
+    stem = config_file.rpartition("/")[2].removesuffix(".json")
+    plain = _STORED.sub("", name.rpartition("/")[2])
+    for candidate in (name, stem.replace("--", "/", 1), plain):
+        try:
+            return get_model(candidate, local=False)
+        except UnknownModel:
+            continue
+    return get_model(name, local=False)
 
 
 def formats_of(spec: ModelSpec, weights: str = "", kv: str = "") -> Formats:
@@ -112,13 +127,17 @@ _MIXES = {"iq2_bn": 3.25, "iq3_k": 3.9, "iq4_k": 4.97}
 Qwen3-235B-A22B and Qwen3-30B-A3B over their parameters [bit]."""
 
 
+_WORDS = {"int4": "int4_g128"}
+"""Formats that rows name by their bits alone: checkpoints of 4-bit integers have groups of 128."""
+
+
 def _override(spec: ModelSpec, weights: str) -> str | None:
     """The format to set on a model's linears, or None where the checkpoint is in it already."""
     if not weights:
         return None
     if weights in _MIXES:
         return f"{_MIXES[weights]}bit"
-    wanted = get_format(weights, "weight_format")
+    wanted = get_format(_WORDS.get(weights, weights), "weight_format")
     own = {get_format(f) if isinstance(f, str) else f for f in spec.quantization.formats.values()}
     if any(round(f.bits) == round(wanted.bits) and f.id[:2] == wanted.id[:2] for f in own):
         return None

@@ -157,3 +157,20 @@ def test_sequences_take_whole_blocks() -> None:
     assert few.max_batch(16) == 4
     assert few.max_batch(17) == 2
     assert few.kv_pool_tokens == 64
+
+
+def test_sglang_gives_windows_and_states_pools_of_their_own() -> None:
+    gpu = get_accelerator("h200-sxm")
+    windows = get_model("openai/gpt-oss-120b")  # 18 growing layers, 18 with windows, all alike
+    found = plan_memory(windows, gpu, Sharding(2), windows.formats(), get_engine("sglang"))
+    filled = plan_memory(windows, gpu, Sharding(2), windows.formats(), get_engine("vllm"))
+    growth = found.gpu_sequence_bytes.per_token
+    assert growth == pytest.approx(1.8 * filled.gpu_sequence_bytes.per_token)
+    hybrid = get_model("Qwen/Qwen3-Next-80B-A3B-Instruct")
+    split = plan_memory(hybrid, gpu, Sharding(2), hybrid.formats(), get_engine("sglang"))
+    pool, state = split.kv_pool_bytes_per_gpu, split.gpu_sequence_bytes.state
+    share = 0.9 / 1.9  # mamba_full_memory_ratio 0.9
+    assert split.max_batch(1) == int(pool * share / state)
+    cache = split.gpu_sequence_bytes.per_token
+    assert split.kv_pool_tokens == pytest.approx(pool * (1 - share) / cache, rel=1e-3)
+    assert split.max_batch(262_144) == int(pool * (1 - share) / (cache * 262_144))

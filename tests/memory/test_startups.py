@@ -11,7 +11,7 @@ from statistics import median
 import pytest
 
 from planner.calibration.committed import committed_rows
-from planner.measurements.memory_rows import StartUp, predict_start
+from planner.measurements.memory_rows import StartUp, model_of, predict_start
 from planner.memory import EngineMemory
 from planner.validation.rows import Row
 
@@ -118,3 +118,22 @@ def test_whole_model_reports_are_the_cache_of_one_context() -> None:
             off.append(abs(predicted(number).kv_gib / row.measured["kv_gib"] - 1))
     assert len(off) >= 24
     assert max(off) <= 0.001  # M0150: the catalogue takes another model's cache heads for it
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "found"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", "", "Qwen/Qwen2.5-7B-Instruct"),
+        ("own/fine-tune", "models/configs/Qwen--Qwen3-8B.json", "Qwen/Qwen3-8B"),
+        ("someone/Qwen3-8B-w8a8", "", "Qwen/Qwen3-8B"),
+        ("RedHatAI/phi-4-quantized.w8a8", "", "microsoft/phi-4"),
+        ("x/QwQ-32B-Q4_K_M-GGUF", "", "Qwen/QwQ-32B"),
+    ],
+)
+def test_models_by_name_config_or_what_they_store(name: str, config: str, found: str) -> None:
+    assert model_of(name, config).id == found
+
+
+def test_a_stand_in_is_noted() -> None:
+    started = StartUp("someone/Qwen3-8B-w8a8", "vllm", "h100-sxm5", weight_format="int8")
+    assert "someone/Qwen3-8B-w8a8 is not in the catalogue" in predict_start(started).note
