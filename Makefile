@@ -7,9 +7,12 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 JOBS ?= 2
 
-.PHONY: run test test-all lint format bench lock clean
+.PHONY: run example test test-all lint format bench lock clean
 
-run: $(STAMP) ## Answer a worked example
+run: $(STAMP) ## Start the service on loopback
+	$(BIN)/planner serve
+
+example: $(STAMP) ## Answer a worked example
 	$(BIN)/planner plan meta-llama/Llama-3.1-70B-Instruct --gpu h100-sxm5 --tp 4 --context 8192
 
 test: lint ## Lint, type-check and run the tests, without the slow ones
