@@ -76,8 +76,14 @@ class Names:
         return name
 
     def _own(self, kind: str, name: str) -> dict[str, Any]:
-        """Return an own object that carries its id, and remember it for `told`."""
-        found = {**self.own.document(self.workspace, kind, name), ID_FIELDS[kind]: name}
+        """Return an own object, and remember it for `told`.
+
+        One without a name of its own gets its id. A name is never replaced: the calibration knows
+        parts and networks by it, and by id or inline the same object must answer the same.
+        """
+        found = self.own.document(self.workspace, kind, name)
+        if "base" not in found:
+            found = {ID_FIELDS[kind]: name, **found}
         self.used[name] = found
         return found
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from api.catalog import own
-from api.catalog.names import ID_FIELDS, is_own
+from api.catalog.names import is_own
 from api.catalog.own import ACCELERATOR, MODEL, OWN, OwnObjects
 from api.catalog.schemas import (
     AcceleratorFacts,
@@ -103,15 +103,15 @@ class Catalog:
 
 def own_model(row: OwnRow) -> ModelFacts:
     """Return the facts of an own model."""
-    spec = ask(models.get_model, {**row.document, ID_FIELDS[MODEL]: OWN + row.id})
+    spec = ask(models.get_model, row.document)
     facts = {**models.describe(spec), "id": OWN + row.id}
     return ModelFacts.model_validate({**facts, "origin": "own"})
 
 
 def own_accelerator(row: OwnRow) -> AcceleratorFacts:
     """Return the facts of an own accelerator."""
-    found = ask(hw.get_accelerator, {**row.document, ID_FIELDS[ACCELERATOR]: OWN + row.id})
-    return AcceleratorFacts.model_validate({**hw.describe(found), "origin": "own"})
+    facts = hw.describe(ask(hw.get_accelerator, row.document, allow_files=False))
+    return AcceleratorFacts.model_validate({**facts, "id": OWN + row.id, "origin": "own"})
 
 
 def _model(spec: models.ModelSpec) -> ModelFacts:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from api.catalog.names import Names
+from api.catalog.names import Name, Names, is_own, label
 from api.catalog.own import OwnObjects
 from api.plans.schemas import RooflineAsked
 from api.settings import Settings
@@ -42,19 +43,28 @@ class Plans:
             raise over_limit(
                 "axes", rows, self.settings.max_sweep_points, "PLANNER_MAX_SWEEP_POINTS"
             )
-        # The scenario's own gpu need not be one where the axis replaces it, but no file either.
-        changed = {"scenario": self.names.inline(request.scenario).scenario}
-        if request.gpu is not None:
-            changed["gpu"] = [self.names.accelerator(name) for name in request.gpu]  # type: ignore[assignment]
-        return ask(sweep, request.model_copy(update=changed))
+        inlined = self.names.inline(request.scenario).scenario
+        gpus = self._accelerators(request.gpu)
+        found = ask(sweep, request.model_copy(update={"scenario": inlined, "gpu": gpus}))
+        # The accelerator is the outermost axis: its rows are together.
+        names = [label(gpu) for gpu in (*(request.gpu or ()),)] or [label(request.scenario.gpu)]
+        size = found.rows // len(names)
+        told = {"gpu": [name for name in names for _ in range(size)]}
+        return found.model_copy(update={"columns": {**found.columns, **told}})
 
     def recommend(self, request: RecommendationRequest) -> Recommendation:
         """Return the batch to run on each accelerator asked about."""
-        changed = {"model": self.names.model(request.model)}
-        if request.gpu is not None:
-            changed["gpu"] = [self.names.accelerator(name) for name in request.gpu]  # type: ignore[assignment]
-        found = ask(recommend, request.model_copy(update=changed))
-        return found.model_copy(update={"request": request})
+        model, gpus = self.names.model(request.model), self._accelerators(request.gpu)
+        found = ask(recommend, request.model_copy(update={"model": model, "gpu": gpus}))
+        names = _names(request.gpu or [], gpus or [])
+        told = {
+            field: [one.model_copy(update={"gpu": names.get(one.gpu, one.gpu)}) for one in items]
+            for field, items in (("choices", found.choices), ("refused", found.refused))
+        }
+        return found.model_copy(update={"request": request, **told})
+
+    def _accelerators(self, names: Sequence[Name] | None) -> list[Name] | None:
+        return None if names is None else [self.names.accelerator(name) for name in names]
 
     def roofline(self, asked: RooflineAsked) -> Roofline:
         """Return the kernels of each kind of layer on the accelerator's roofline."""
@@ -69,3 +79,10 @@ def _rows(request: SweepRequest) -> int:
     axes = (request.gpu, request.tp, request.weights, request.kv,
             request.batch or base.batch, request.context or base.context)  # fmt: skip
     return math.prod(len(axis or [None]) for axis in axes)
+
+
+def _names(asked: Sequence[Name], found: Sequence[Name]) -> dict[str, str]:
+    """Return the own id by the planner's, where only one accelerator asked about has that."""
+    ids = [ask(get_accelerator, one, allow_files=False).id for one in found]
+    pairs = zip(ids, asked, strict=True)
+    return {ident: str(name) for ident, name in pairs if is_own(name) and ids.count(ident) == 1}

@@ -227,7 +227,11 @@ def _comparison(
         for source in item.answer.sources
     ]
     answer = item.answer.model_copy(update={"id": ident, "sources": sources})
+    compared = [
+        scenarios.get(one, one) if isinstance(one, str) else one for one in item.asked.scenarios
+    ]
+    asked = item.asked.model_copy(update={"scenarios": compared})
     return ComparisonRow(
-        id=ident, workspace=workspace, name=answer.name, asked=item.asked.model_dump(mode="json"),
+        id=ident, workspace=workspace, name=answer.name, asked=asked.model_dump(mode="json"),
         answer=answer.model_dump_json(), created_at=now(),
     )  # fmt: skip
