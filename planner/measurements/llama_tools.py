@@ -67,8 +67,8 @@ def _generation(batch: float, before: int, generated: int, tokens_per_s: float,
 
 
 def _count(entry: Entry, name: str) -> int:
-    text = str(entry.get(name) or 0)
-    return int(text) if text.isdigit() else 0
+    value = entry.get(name) or 0
+    return 0 if str(value) == "0" else round(positive(value, name))
 
 
 def _gpu(entry: Entry) -> str:

@@ -106,6 +106,10 @@ def _remarks(run: Run, origin: str) -> dict[str, str]:
     return remarks
 
 
+MOST = 1e15
+"""Figures of this size or more are no measurement."""
+
+
 def positive(value: Any, name: str) -> float:
     """Return a figure of the results that must be a finite number above zero.
 
@@ -115,10 +119,11 @@ def positive(value: Any, name: str) -> float:
         raise UnknownResults(f"results: {name} is missing; a number above zero is needed")
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise UnknownResults(f"results: {name} is {value!r}; a number above zero is needed")
+    if not 0 < number < MOST:
+        shown = str(value)[:40]
+        raise UnknownResults(f"results: {name} is {shown!r}; a number above zero is needed")
     return number
 
 

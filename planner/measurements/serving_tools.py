@@ -62,7 +62,10 @@ def _served(entry: Entry) -> dict[str, str]:
 
 def guidellm(document: Entry) -> Iterator[Run | str]:
     """Read a GuideLLM report: every benchmark that ran a fixed number of streams."""
-    for number, benchmark in enumerate(document["benchmarks"], 1):
+    benchmarks = document["benchmarks"]
+    if not isinstance(benchmarks, list):
+        raise UnknownResults("results: benchmarks is no list")
+    for number, benchmark in enumerate(benchmarks, 1):
         if not isinstance(benchmark, Mapping) or not isinstance(benchmark.get("metrics"), Mapping):
             raise UnknownResults(f"results: benchmark {number} has no metrics")
         strategy = _strategy(benchmark)
