@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 from planner import answer, hw, models
-
-ROOFLINE = "roofline"
-"""The calibration edition of an answer that uses none."""
+from planner.calibration import current
 
 
 @cache
 def current_editions() -> answer.Editions:
-    """Return the editions in use."""
-    return answer.Editions(models=models.edition(), hardware=hw.edition(), calibration=ROOFLINE)
+    """Return the editions in use; a calibration with factors of the user's own says so."""
+    return answer.Editions(
+        models=models.edition(), hardware=hw.edition(), calibration=current().edition
+    )
