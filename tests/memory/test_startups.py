@@ -114,10 +114,10 @@ def test_whole_model_reports_are_the_cache_of_one_context() -> None:
     off = []
     for row in rows():
         number = row.inputs["row"]
-        if row.inputs["engine"] == "llama.cpp" and number not in (*REFUSED, "M0150"):
+        if row.inputs["engine"] == "llama.cpp" and number not in REFUSED:
             off.append(abs(predicted(number).kv_gib / row.measured["kv_gib"] - 1))
     assert len(off) >= 24
-    assert max(off) <= 0.001  # M0150: the catalogue takes another model's cache heads for it
+    assert max(off) <= 0.001
 
 
 @pytest.mark.parametrize(
