@@ -108,7 +108,7 @@ def kernels(baseline: Answered, other: Answered, grid: Grid) -> list[KernelDiffe
 def _times(of: Answered, grid: Grid) -> dict[str, float]:
     """Return kernel times that add up to the time per token on the grid."""
     times: dict[str, float] = {}
-    for kernel in of.plan.kernels:
+    for kernel in of.step.kernels:
         times[kernel.name] = times.get(kernel.name, 0.0) + grid.snap(kernel.time_s)
     total = FIGURES[0].read(of) or 0.0
     rest = grid.snap(total) - sum(times.values())

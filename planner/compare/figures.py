@@ -19,6 +19,9 @@ class Answered:
 
     asked: Scenario
     plan: answer.Plan
+    step: answer.Plan
+    """The plan whose last point and kernels are compared: of the batch the engine runs, in a
+    serving state; otherwise the same."""
     serving: answer.Serving | None
     """None where the comparison is about decode points."""
     gpus: int
@@ -27,15 +30,15 @@ class Answered:
 
     @property
     def point(self) -> answer.Point:
-        """The decode point compared: the plan's last."""
-        return self.plan.points[-1]
+        """The decode point compared."""
+        return self.step.points[-1]
 
     @property
     def tokens_per_s(self) -> float:
         """Output over all replicas [token/s]."""
         if self.serving is None:
             return self.point.tokens_per_s
-        return self.serving.output_tokens_per_s * self.asked.replicas
+        return self.serving.output_tokens_per_s
 
     @property
     def usd_per_hour(self) -> float | None:
@@ -56,11 +59,25 @@ def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> 
     return Answered(
         asked=scenario,
         plan=found,
+        step=_running(scenario, found) if serving else found,
         serving=found.serving if serving else None,
         gpus=split.gpus * scenario.replicas,
         usd_per_gpu_hour=price,
         price_source=source,
     )
+
+
+def _running(scenario: Scenario, found: answer.Plan) -> answer.Plan:
+    """Return the plan of the step an engine runs in its steady state."""
+    served = found.serving
+    if served is None:
+        return found
+    state = {
+        "batch": [max(1, round(served.running_batch))],
+        "context": [served.isl + served.osl // 2],
+        "concurrency": None, "isl": None, "osl": None,
+    }  # fmt: skip
+    return plan(scenario.model_copy(update=state))
 
 
 @dataclass(frozen=True)

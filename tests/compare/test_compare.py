@@ -219,23 +219,35 @@ def test_labels_are_names_and_no_two_the_same() -> None:
     assert [a.other for a in found.attributions] == ["x", "C"]
 
 
+SERVING = {"concurrency": 16, "isl": 1024, "osl": 256, "batch": None, "context": None}
+
+
 def test_serving_figures_where_all_ask_for_them() -> None:
-    ask = {"concurrency": 16, "isl": 1024, "osl": 256, "batch": None, "context": None}
-    one = scenario(**ask)
+    one = scenario(**SERVING, replicas=3)
     served = plan(one).serving
-    if served is None:
-        pytest.skip("this edition of the planner does not answer the serving question")
-    found = of(one, scenario(**ask, weights="fp8"))
+    assert served is not None
+    found = of(one, scenario(**SERVING, weights="fp8"))
     values = {row.figure: row.values for row in found.figures}
     assert values["ttft_s"][0] == pytest.approx(served.ttft_s.p50, rel=1e-13)
     assert values["tpot_s"][0] == pytest.approx(served.tpot_s.p50, rel=1e-13)
+    assert values["tokens_per_s"][0] == pytest.approx(served.output_tokens_per_s, rel=1e-13)
+    assert values["gpus"] == [12, 4]
+    assert found.columns[0].batch == round(served.running_batch)
+    assert found.columns[0].context == 1024 + 128
     (attribution,) = found.attributions
-    tpot = part(attribution, "tpot_s")
+    tpot, ttft = part(attribution, "tpot_s"), part(attribution, "ttft_s")
     assert sum(row.difference_s for row in attribution.kernels) == tpot.difference
-    assert REST in {row.kernel for row in attribution.kernels}
-    assert sum(part(attribution, "ttft_s").steps) == part(attribution, "ttft_s").difference
-    mixed = of(one, scenario())
-    assert "decode_only" in {note.code for note in mixed.notes}
+    assert sum(ttft.steps) == ttft.difference
+    # What no kernel accounts for is the prompts of other requests: time, never less than none.
+    rest = next(row for row in attribution.kernels if row.kernel == REST)
+    assert 0 < rest.baseline_s < tpot.baseline
+    assert 0 < rest.other_s < tpot.other
+
+
+def test_decode_points_where_not_all_ask_about_serving() -> None:
+    found = of(scenario(**SERVING), scenario())
+    assert "decode_only" in {note.code for note in found.notes}
+    assert {row.figure: row.values for row in found.figures}["ttft_s"] == [None, None]
 
 
 @pytest.mark.parametrize(
