@@ -50,7 +50,7 @@ def openapi_config(version: str, settings: Settings) -> OpenAPIConfig:
                 js_url=f"{FILES}/swagger-ui-bundle.js",
                 css_url=f"{FILES}/swagger-ui.css",
                 standalone_preset_js_url=f"{FILES}/swagger-ui-standalone-preset.js",
-                favicon="",
+                favicon='<link rel="icon" href="data:,">',
             )
         ],
         use_handler_docstrings=True,

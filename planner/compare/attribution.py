@@ -16,7 +16,9 @@ APART = ("name", "tags", "notes", "tpot_ms", "ttft_ms", "percentile")
 """Fields that change no figure."""
 FIELDS = tuple(name for name in Scenario.model_fields if name not in APART)
 REST = "rest of the step"
-"""What no kernel accounts for: the engine's own time, and prompts of other requests."""
+"""What no kernel of a decode point accounts for."""
+PROMPTS = "prompts of other requests"
+"""What no kernel of a decode step accounts for in a serving state."""
 
 Answerer = Callable[[Scenario], Answered]
 
@@ -113,7 +115,7 @@ def _times(of: Answered, grid: Grid) -> dict[str, float]:
     total = FIGURES[0].read(of) or 0.0
     rest = grid.snap(total) - sum(times.values())
     if abs(rest) > len(times) * grid.quantum:
-        times[REST] = rest
+        times[PROMPTS if of.serving else REST] = rest
     elif times:
         # Only rounding to the grid is left: the largest kernel takes it.
         times[max(times, key=lambda name: times[name])] += rest

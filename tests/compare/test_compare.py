@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from planner import plan
 from planner.compare import Comparison, ComparisonRequest, compare, to_csv, to_markdown
 from planner.compare.answers import Attribution, Contribution
-from planner.compare.attribution import REST
+from planner.compare.attribution import PROMPTS
 from planner.compare.exact import BITS, Grid
 from planner.scenario import Scenario
 
@@ -239,7 +239,7 @@ def test_serving_figures_where_all_ask_for_them() -> None:
     assert sum(row.difference_s for row in attribution.kernels) == tpot.difference
     assert sum(ttft.steps) == ttft.difference
     # What no kernel accounts for is the prompts of other requests: time, never less than none.
-    rest = next(row for row in attribution.kernels if row.kernel == REST)
+    rest = next(row for row in attribution.kernels if row.kernel == PROMPTS)
     assert 0 < rest.baseline_s < tpot.baseline
     assert 0 < rest.other_s < tpot.other
 
