@@ -80,7 +80,7 @@ def _tensors(
     spec: ModelSpec, formats: Formats, sharding: Sharding, rules: Loading
 ) -> Iterator[tuple[float, float]]:
     """Yield the bytes of each tensor of the layers on one rank, and its copies."""
-    own = get_format(spec.dtype).bytes
+    own = get_format(spec.quantization.vectors or spec.dtype).bytes
     for group in spec.groups:
         chosen = group_formats(group, formats)
         yield group.block.other_params * own, group.copies
@@ -147,7 +147,7 @@ def _padded(width: float, multiple: int) -> float:
 
 def _outside(spec: ModelSpec, formats: Formats, sharding: Sharding, rules: Loading) -> float:
     """Embedding, head, final norms, rotary tables and image encoder on one rank [byte]."""
-    own = get_format(spec.dtype).bytes
+    own = get_format(spec.quantization.vectors or spec.dtype).bytes
     tp = sharding.tp
     pad = (_padded(spec.vocab, rules.vocab_multiple) - spec.vocab) * spec.hidden
     total = _allocated(

@@ -175,8 +175,11 @@ class ModelSpec:
         if own:
             by_role: Mapping[str, Format | str] = self.quantization.formats
         else:
+            from planner.models.mixes import mix_formats  # it needs this module
+
             chosen = get_format(name)
-            by_role = dict.fromkeys(_override_roles(chosen, "moe" in self.kind), chosen)
+            roles = _override_roles(chosen, "moe" in self.kind)
+            by_role = mix_formats(self, chosen.id) or dict.fromkeys(roles, chosen)
         cache = kv or (self.quantization.kv if own else None)
         formats = Formats.of(self.dtype, by_role, kv=cache or _cache_type(self.dtype),
                              state=self.state_dtype or _cache_type(self.dtype))  # fmt: skip
