@@ -114,7 +114,17 @@ def own_accelerator(row: OwnRow) -> AcceleratorFacts:
     return AcceleratorFacts.model_validate({**facts, "id": OWN + row.id, "origin": "own"})
 
 
+_FACTS: dict[str, ModelFacts] = {}
+"""Facts of catalogue models by id: they never change while the service runs."""
+
+
 def _model(spec: models.ModelSpec) -> ModelFacts:
+    if spec.id not in _FACTS:
+        _FACTS[spec.id] = _told(spec)
+    return _FACTS[spec.id]
+
+
+def _told(spec: models.ModelSpec) -> ModelFacts:
     return ModelFacts.model_validate({**models.describe(spec), "origin": "catalogue"})
 
 
