@@ -85,6 +85,17 @@ def test_pools_within_three_percent() -> None:
     assert median(errors("kv_gib").values()) <= 0.003
 
 
+def test_files_of_llama_cpp_within_one_percent() -> None:
+    off = [
+        abs(predicted(row.inputs["row"]).weights_gib / row.measured["weights_gib"] - 1)
+        for row in rows()
+        if row.inputs["scope"] == "whole_model" and row.inputs["row"] not in REFUSED
+    ]
+    assert len(off) == 27
+    assert median(off) <= 0.001
+    assert sum(error > 0.01 for error in off) <= 3  # two mixes of another maker, one unnamed
+
+
 def test_vllm_rows_far_off_are_known_with_a_reason() -> None:
     far = {
         number
