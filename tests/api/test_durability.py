@@ -95,23 +95,27 @@ def test_a_stop_lets_the_request_in_flight_end(tmp_path: Path, question: dict[st
     url = f"sqlite:///{tmp_path / 'planner.db'}"
     sweep = {
         "scenario": question, "tp": [1, 2, 4, 8], "weights": ["bf16", "fp8"],
-        "batch": list(range(1, 2049)), "context": [2048, 4096, 8192, 16384],
+        "batch": list(range(1, 2049)), "context": [1024, 2048, 4096, 8192, 16384, 32768],
     }  # fmt: skip
     server = Server(url, tmp_path / "log", environment=AUTO).wait()
     answers: list[int] = []
 
+    client = httpx.Client(base_url=server.base, timeout=60)
+    client.get("/health/live")
+
     def ask() -> None:
-        found = httpx.post(f"{server.base}/v1/sweeps", json=sweep, timeout=60)
+        found = client.post("/v1/sweeps", json=sweep)
         answers.append(found.status_code)
-        assert found.json()["rows"] == 4 * 2 * 2048 * 4
+        assert found.json()["rows"] == 4 * 2 * 2048 * 6
 
     asking = threading.Thread(target=ask)
     asking.start()
-    time.sleep(0.15)
+    time.sleep(0.25)
     began = time.monotonic()
     assert server.stop() == 0
     assert time.monotonic() - began < 15
     asking.join()
+    client.close()
     assert answers == [200]
 
 
@@ -132,7 +136,7 @@ def test_dropped_connections_are_made_anew(
             connection.exec_driver_sql(kill)
             began = time.monotonic()
             assert httpx.get(f"{server.base}/health/ready", timeout=10).status_code == 503
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < 5
             assert httpx.get(f"{server.base}{path}").status_code == 503
             assert httpx.get(f"{server.base}/health/live").status_code == 200
             connection.exec_driver_sql("ALTER DATABASE dropped ALLOW_CONNECTIONS true")

@@ -190,7 +190,7 @@ def test_a_locked_file_is_503_within_the_timeout(tmp_path: Path, question: dict[
         lock.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
         found = client.post("/v1/scenarios", json=question)
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 3
         check(found, 503)
         assert found.headers["retry-after"] == "1"
         assert client.get("/v1/scenarios").status_code == 200
