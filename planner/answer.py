@@ -14,7 +14,7 @@ Bound = Literal["memory", "compute", "launch", "communication"]
 class Answer(BaseModel):
     """Base of everything answered: closed and immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Interval(Answer):
