@@ -67,6 +67,12 @@ class SweepRequest(BaseModel):
 
 
 AXES = ("gpu", "tp", "weights", "kv")
+COLUMNS = (
+    *AXES, "batch", "context", "flops", "bytes", "arithmetic_intensity", "bound", "roofline_tpot_s",
+    "tpot_p10_s", "tpot_p50_s", "tpot_p90_s", "tokens_per_s", "tokens_per_s_per_gpu",
+    "tokens_per_s_per_user", "mbu", "mfu", "fits", "error",
+)  # fmt: skip
+"""Every sweep has these columns in this order, also where no combination is possible."""
 
 
 class SweepResult(answer.Answer):
@@ -85,11 +91,10 @@ def sweep(request: SweepRequest, executor: Executor | None = None) -> SweepResul
     """
     scenarios = request.deployments()
     tables = list(executor.map(rows_of, scenarios) if executor else map(rows_of, scenarios))
-    names = list(dict.fromkeys(name for table in tables for name in table))
-    merged: dict[str, list[Any]] = {name: [] for name in names}
+    merged: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for table in tables:
         size = len(table["batch"])
-        for name in names:
+        for name in COLUMNS:
             merged[name] += table.get(name, [None] * size)
     return SweepResult(columns=merged, rows=len(merged["batch"]), editions=current_editions())
 

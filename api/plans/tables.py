@@ -34,6 +34,12 @@ def to_parquet(found: SweepResult) -> bytes:
         raise Problem(406, f"Accept: no Parquet here (extra `tables`); offered: {JSON}, {CSV}")
     import polars
 
+    types = (
+        dict.fromkeys(("gpu", "weights", "kv", "bound", "error"), polars.String)
+        | dict.fromkeys(("tp", "batch", "context"), polars.Int64)
+        | {"fits": polars.Boolean}
+    )
+    schema = {name: types.get(name, polars.Float64) for name in found.columns}
     data = io.BytesIO()
-    polars.DataFrame(found.columns, strict=False).write_parquet(data)
+    polars.DataFrame(found.columns, schema=schema, strict=False).write_parquet(data)
     return data.getvalue()

@@ -56,7 +56,11 @@ def test_a_sweep_as_parquet(shared: Client, question: dict[str, Any]) -> None:
     accept = {"Accept": "text/csv;q=0.1, application/vnd.apache.parquet"}
     found = shared.post("/v1/sweeps", json=body, headers=accept)
     assert found.headers["content-type"] == "application/vnd.apache.parquet"
-    assert polars.read_parquet(io.BytesIO(found.content)).to_dict(as_series=False) == columns
+    written = polars.read_parquet(io.BytesIO(found.content))
+    assert written.to_dict(as_series=False) == columns
+    impossible = {"scenario": question, "tp": [3]}
+    refused = shared.post("/v1/sweeps", json=impossible, headers=accept)
+    assert polars.read_parquet(io.BytesIO(refused.content)).schema == written.schema
 
 
 def test_without_a_writer_parquet_is_406(
