@@ -39,6 +39,7 @@ class RecommendationRequest(BaseModel):
     weights: Short | None = None
     kv: Short | None = None
     engine: Short | None = None
+    engine_version: Short | None = None
 
 
 class Choice(answer.Answer):
@@ -83,7 +84,7 @@ def recommend(request: RecommendationRequest) -> Recommendation:
     hold the model or meet the limit is listed under `refused`.
     """
     if request.gpu is None:
-        candidates = [a for a in list_accelerators() if a.peaks_flops_per_s]
+        candidates = list_accelerators()
     else:
         candidates = [get_accelerator(gpu) for gpu in request.gpu]
     choices: list[Choice] = []
@@ -113,8 +114,8 @@ def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Choice 
     limit_s = None if request.tpot_ms is None else request.tpot_ms / 1e3
     batch, binds = batch_to_run(deployment, request.context, limit_s)
     if batch == 0:
-        single = float(deployment.time_s(1, request.context))
-        return f"one sequence takes {single * 1e3:.1f} ms a token, the limit is {request.tpot_ms:g}"
+        single = float(deployment.time_s(1, request.context)) * 1e3
+        return f"one sequence takes {single:.1f} ms a token, the limit is {request.tpot_ms:g} ms"
     return _answer(deployment, request, batch, binds)
 
 
@@ -123,14 +124,15 @@ def _smallest(request: RecommendationRequest, accelerator: Accelerator) -> Deplo
     reason = ""
     spec = get_model(request.model)
     for ranks in _degrees(request, accelerator):
-        choice = (request.weights, request.kv, request.engine, None)
+        choice = (request.weights, request.kv, request.engine, request.engine_version)
         deployment = deploy(spec, accelerator, (ranks, 1, 1, 1), choice)
         if deployment.memory.max_batch(request.context) >= 1:
             return deployment
         weights = deployment.memory.weights_bytes_per_gpu
+        cache = float(deployment.memory.gpu_sequence_bytes.at(request.context))
         reason = (
-            f"weights take {weights / 1e9:.1f} GB per GPU at tp={ranks}, memory is "
-            f"{accelerator.memory() / 1e9:.1f} GB"
+            f"weights take {weights / 1e9:.1f} GB per GPU at tp={ranks}, the cache of one sequence "
+            f"{cache / 1e9:.1f} GB, memory is {accelerator.memory() / 1e9:.1f} GB"
         )
     return reason or "no tensor-parallel degree divides the attention heads"
 

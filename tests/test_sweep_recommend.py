@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pydantic import ValidationError
 
+from planner.hw import list_accelerators
 from planner.planning import plan
 from planner.recommend import RecommendationRequest, recommend
 from planner.scenario import Scenario
-from planner.sweep import SweepRequest, sweep
+from planner.sweep import COLUMNS, SweepRequest, rows_of, sweep
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 BASE = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4)
@@ -41,6 +42,13 @@ def test_an_impossible_combination_keeps_its_rows() -> None:
     assert found["tpot_p50_s"][0] is None
     assert found["error"][2] is None
     assert found["tpot_p50_s"][2] > 0
+
+
+def test_the_columns_of_a_sweep_do_not_depend_on_its_rows() -> None:
+    for degrees in ([4], [3], [3, 4], [4, 3]):
+        assert tuple(sweep(SweepRequest(scenario=BASE, tp=degrees)).columns) == COLUMNS
+    [possible] = SweepRequest(scenario=BASE).deployments()
+    assert tuple(rows_of(possible)) == COLUMNS
 
 
 def test_a_sweep_runs_on_any_executor() -> None:
@@ -90,4 +98,19 @@ def test_what_cannot_hold_the_model_is_listed_with_the_reason() -> None:
     answer = recommend(RecommendationRequest(model="deepseek-ai/DeepSeek-V3", context=8192))
     reasons = {row.gpu: row.reason for row in answer.refused}
     assert "weights take" in reasons["rtx-4090"]
-    assert len(answer.choices) + len(answer.refused) > 100
+    assert "no peak on record" in reasons["cerebras-wse3"]
+    assert len(answer.choices) + len(answer.refused) == len(list_accelerators())
+
+
+def test_weights_that_fit_without_a_sequence_are_not_blamed_alone() -> None:
+    [row] = recommend(
+        RecommendationRequest(model=LLAMA, gpu=["h100-sxm5"], tp=2, context=131072)
+    ).refused
+    assert "weights take 70.6 GB per GPU at tp=2, the cache of one sequence 21.5 GB" in row.reason
+
+
+def test_the_engine_version_counts() -> None:
+    found = choices(gpu=["h100-sxm5"], engine="vllm", engine_version="0.11.0")["h100-sxm5"]
+    asked = Scenario(model=LLAMA, gpu="h100-sxm5", tp=found.tp, batch=found.batch, context=8192,
+                     engine="vllm", engine_version="0.11.0")  # fmt: skip
+    assert found.tpot_s == plan(asked).points[0].tpot_s

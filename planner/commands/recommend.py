@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from planner.commands.options import FORMAT_OPTIONS, json_option, model_argument
@@ -25,19 +27,17 @@ def command(
     gpus: tuple[str, ...],
     everything: bool,
     tp: int | None,
-    **choice: str | None,
+    **choice: Any,
 ) -> None:
     """Say which batch of MODEL to run on each accelerator, best tokens/s per GPU first."""
     from planner.recommend import RecommendationRequest, recommend
 
     if bool(gpus) == everything:
         raise click.UsageError("gpu: give --gpu once or more, or --all")
-    choice.pop("engine_version", None)
     result = recommend(
         RecommendationRequest(
             model=model, context=context, tpot_ms=tpot_ms, tp=tp,
-            gpu=None if everything else list(gpus),
-            weights=choice["weights"], kv=choice["kv"], engine=choice["engine"],
+            gpu=None if everything else list(gpus), **choice,
         )
     )  # fmt: skip
     if as_json:
