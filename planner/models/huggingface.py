@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -40,6 +41,11 @@ FAMILIES = (
 
 LARGEST_FILE = 10_000_000
 """Size of the largest config read [byte]."""
+
+CACHE_FIELDS = re.compile(
+    r"window|layer_types|layers_block_type|hybrid|pattern|mamba|ssm|linear_|conv|state|sparse|index_"
+)
+"""Names of fields that change what a layer keeps of a sequence."""
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
@@ -107,8 +113,23 @@ def read_assumed(reader: Reader) -> ModelSpec:
         spec = decoder(traits)(reader)
     except ConfigError as error:
         raise ConfigError(f"{error} ({kind})") from error
+    unread = _unread(reader)
+    said += f"; not read: {', '.join(unread)}" if unread else ""
     reader.note("assumed_architecture", f"{kind}: read as {said}")
     return spec
+
+
+def _unread(reader: Reader) -> list[str]:
+    """Return fields that were not read and may say that layers keep less cache, or a state."""
+    config = reader.config
+    plain: list[Any] = [None, False, "full_attention", "attention"]
+    if config.get("use_sliding_window") is False:
+        plain.append(config.get("sliding_window"))
+    return [
+        name for name, value in config.items()
+        if name not in reader.used and CACHE_FIELDS.search(name)
+        and not all(item in plain for item in (value if isinstance(value, list) else [value]))
+    ]  # fmt: skip
 
 
 def assumed_traits(reader: Reader) -> tuple[Traits, str]:

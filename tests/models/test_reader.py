@@ -81,6 +81,24 @@ def test_unknown_model_type_is_a_plain_decoder_with_a_note() -> None:
     assert import_config(llama(model_type=None)).model_type == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("fields", "unread"),
+    [
+        ({"sliding_window": 4096}, "sliding_window"),
+        ({"layer_types": ["full_attention", "linear_attention"]}, "layer_types"),
+        ({"layers": [], "mamba_d_state": 128, "ssm": {"a": [1]}}, "mamba_d_state, ssm"),
+        ({"layer_types": ["full_attention"] * 2}, ""),
+        ({"sliding_window": 4096, "use_sliding_window": False}, ""),
+        ({"sliding_window": None, "output_hidden_states": False}, ""),
+    ],
+)
+def test_unknown_model_type_tells_what_it_does_not_read(
+    fields: dict[str, object], unread: str
+) -> None:
+    [note] = import_config(llama(model_type="brandnew", **fields)).notes
+    assert note.text.partition("; not read: ")[2] == unread
+
+
 def test_unknown_model_type_keeps_latents_and_experts() -> None:
     known, unknown = import_config(deepseek()), import_config(deepseek(model_type="deeper"))
     assert unknown.kv_elements_per_token == known.kv_elements_per_token == 8 * 576
