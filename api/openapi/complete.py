@@ -90,6 +90,7 @@ def _problem(text: str, reference: Schema) -> Schema:
 
 def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, references: Any) -> None:
     body, answer = _body(handler), _answer(handler)
+    operation["summary"] = operation["description"].split(";")[0].removesuffix(".")
     if body:
         content = operation["requestBody"]["content"][JSON]
         content["schema"] = references[body, "validation"]

@@ -65,7 +65,7 @@ def on_http(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     if error.status_code == 404:
         detail = "no such path"
     elif error.status_code == 413:
-        detail = "the body is larger than this route accepts"
+        detail = "the body is larger than this route accepts; /v1/about has the limits"
     elif error.status_code == 400:
         detail = detail.split("\n")[0][:300]
     return answer(request, Problem(error.status_code, detail, headers=error.headers))

@@ -50,5 +50,6 @@ def command(
             )
             for k in result.kernels
         ],
-        title=f"{result.model} on {result.gpu}, {result.phase}: kernels of one layer of each kind",
+        title=f"{result.model} on {result.gpu}, {result.phase} at batch {result.batch}, context "
+        f"{result.context:,}: kernels of one layer of each kind",
     )  # fmt: skip

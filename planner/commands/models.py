@@ -6,7 +6,8 @@ import json
 
 import click
 
-from planner.commands.output import print_table
+from planner import answer
+from planner.commands.output import print_notes, print_table
 from planner.units import count, scaled
 
 
@@ -52,7 +53,9 @@ def show_command(model: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
+    notes = facts.pop("notes")
     print_table(("figure", "value"), [(k, _text(v)) for k, v in facts.items()])
+    print_notes(answer.NoteAnswer(**note) for note in notes)
 
 
 def _text(value: object) -> str:
