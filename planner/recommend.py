@@ -46,6 +46,8 @@ class Choice(answer.Answer):
     """The batch to run on one accelerator."""
 
     gpu: str
+    status: str
+    """Whether the accelerator is available, announced only, or the user's own."""
     tp: int
     batch: int
     binds: Binds
@@ -182,6 +184,7 @@ def _answer(
     hourly = price.usd_per_gpu_hour * deployment.sharding.gpus if price else None
     return Choice(
         gpu=deployment.accelerator.id,
+        status=deployment.accelerator.status,
         tp=deployment.sharding.tp,
         batch=batch,
         binds=binds,

@@ -88,6 +88,13 @@ def test_recommend_ranks_all_that_hold_it(capsys: pytest.CaptureFixture[str]) ->
     assert all(row["reason"] for row in answer["refused"])
 
 
+def test_recommend_says_what_is_only_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("recommend", LLAMA, "--gpu", "mi455x", "--gpu", "mi355x")
+    lines = answered(capsys, *asked).splitlines()
+    assert "1× mi455x (announced)," in lines[0]
+    assert [line.split("  ")[0] for line in lines[2:]] == ["mi455x (announced)", "mi355x"]
+
+
 def test_kernels_sweep_and_roofline(capsys: pytest.CaptureFixture[str]) -> None:
     kernels = answered(capsys, "kernels", LLAMA, "--gpu", "h100-sxm5", "--batch", "8")
     assert "attention" in kernels

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from planner.commands.options import FORMAT_OPTIONS, json_option, model_argument
 from planner.commands.output import print_json, print_table, print_verdict
 from planner.units import number, percent, scaled, seconds
+
+if TYPE_CHECKING:
+    from planner.recommend import Choice
 
 
 @click.command()
@@ -48,15 +51,16 @@ def command(
     else:
         best = result.choices[0]
         print_verdict(
-            f"Best per GPU: batch {best.batch} on {best.tp}× {best.gpu}, bound by {best.binds}: "
-            f"{scaled(best.tokens_per_s_per_gpu, 'tok/s')} per GPU at {seconds(best.tpot_s.p50)}."
+            f"Best per GPU: batch {best.batch} on {best.tp}× {_named(best)}, "
+            f"bound by {best.binds}: {scaled(best.tokens_per_s_per_gpu, 'tok/s')} per GPU "
+            f"at {seconds(best.tpot_s.p50)}."
         )
     print_table(
         ("gpu", "tp", "batch", "per GPU", "in all", "TPOT", "FLOP/byte", "free", "$/Mtok", "binds",
          "bound"),
         [
             (
-                c.gpu, str(c.tp), str(c.batch), scaled(c.tokens_per_s_per_gpu, "tok/s"),
+                _named(c), str(c.tp), str(c.batch), scaled(c.tokens_per_s_per_gpu, "tok/s"),
                 scaled(c.tokens_per_s, "tok/s"), seconds(c.tpot_s.p50),
                 number(c.arithmetic_intensity), percent(c.headroom),
                 number(c.usd_per_million_tokens), c.binds, c.bound,
@@ -66,6 +70,10 @@ def command(
     )  # fmt: skip
     if result.refused:
         print_table(("cannot", "why"), [(r.gpu, r.reason) for r in result.refused])
+
+
+def _named(choice: Choice) -> str:
+    return choice.gpu + (" (announced)" if choice.status == "announced" else "")
 
 
 for _option in reversed(FORMAT_OPTIONS):
