@@ -43,7 +43,8 @@ $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -m compileall -q planner api  # PYTHONDONTWRITEBYTECODE would compile at every start
+# where PYTHONDONTWRITEBYTECODE is set, every start would compile them
+	$(BIN)/python -m compileall -q planner api
 	touch $@
 
 clean:
