@@ -89,6 +89,22 @@ def expected_distinct_experts(experts: Numeric, top_k: Numeric, tokens: Numeric)
     return experts * -np.expm1(tokens * np.log1p(-np.minimum(top_k / experts, 1 - 1e-12)))
 
 
+def skewed_distinct_experts(experts: Numeric, top_k: Numeric, tokens: Numeric,
+                            spread: float) -> Numeric:  # fmt: skip
+    """Experts hit at least once where some are more popular than others [-].
+
+    Popularity is gamma-distributed over experts with squared coefficient of variation `spread`,
+    so that one is missed by t more tokens with probability (1 + spread·λ·t)^(−1/spread),
+    λ = −ln(1 − k/E); uniform routing in the limit of spread = 0, exact at one token.
+    """
+    if spread == 0:
+        return expected_distinct_experts(experts, top_k, tokens)
+    share = np.minimum(np.divide(top_k, experts), 1 - 1e-12)
+    later = np.maximum(np.subtract(tokens, 1.0), 0.0)
+    missed = (1 - share) * (1 - spread * np.log1p(-share) * later) ** (-1 / spread)
+    return experts * np.where(np.less(tokens, 1.0), share * tokens, 1 - missed)
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """One kernel of a step, over the whole model replica, as a law in tokens and context.

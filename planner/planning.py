@@ -41,6 +41,7 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
     fit = deployment.memory.max_batch(context)
     batches = scenario.batch or _powers(fit)
     found = limits(deployment.step, deployment.machine, context)
+    notes.append(_nearness_note(deployment))
     notes += _fit_notes(deployment, scenario, batches, context, fit)
 
     batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
@@ -55,6 +56,12 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
         notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
         editions=current_editions(),
     )
+
+
+def _nearness_note(deployment: Deployment) -> Note:
+    """How near the case is to measured ones, which is what its intervals rest on."""
+    near = deployment.figures.intervals.nearness(deployment.subject)
+    return Note("nearness", f"intervals are those of left-out runs of the class: {near}")
 
 
 def _contexts(scenario: Scenario, deployment: Deployment, notes: list[Note]) -> list[int]:

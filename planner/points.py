@@ -29,7 +29,7 @@ def columns(deployment: Deployment, replicas: int, work: StepWork, time: StepTim
     flops, moved = work.flops.sum(axis=0), work.bytes.sum(axis=0)
     seconds = time.total_s
     rate = batch / seconds
-    low, high = deployment.interval(batch)
+    low, high = deployment.interval()
     return {
         "flops": flops,
         "bytes": moved,

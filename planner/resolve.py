@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
-
 from planner.calibration import Calibration, Subject, current, subject_of
 from planner.decode import Step, step_kernels
 from planner.engines import Engine, get_engine
@@ -37,6 +35,8 @@ class Deployment:
     """The step that runs prompts."""
     prompt_machine: Machine
     subject: Subject
+    figures: Calibration
+    """What the machines were calibrated with."""
     memory: Memory
     weights: str
     """Weight format as stated in the answer: the one asked for, or the checkpoint's."""
@@ -53,14 +53,14 @@ class Deployment:
         return replace(
             self,
             subject=subject,
+            figures=calibration,
             machine=self.machine.with_efficiency(decode),
             prompt_machine=self.prompt_machine.with_efficiency(prompt),
         )
 
-    def interval(self, batch: Numeric) -> tuple[Numeric, Numeric]:
-        """Return the factors from p50 to p10 and p90 of a time at these batches [-]."""
-        one = np.ones(np.shape(batch))
-        return one, one
+    def interval(self, quantity: str = "tpot") -> tuple[float, float]:
+        """Return the factors from p50 to p10 and p90 of a time: tpot or ttft [-]."""
+        return self.figures.intervals.of_case(quantity, self.subject)
 
 
 def resolve(scenario: Scenario) -> Deployment:
@@ -93,8 +93,9 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
     step = Step(step_kernels(spec, formats), sharding)
     prompt = prompt_step(spec, formats, sharding)
     sent, layout = collectives(spec, sharding), Layout(spec.layers, spec.hidden)
-    machine = Machine(accelerator, step.kernels, sent, layout)
-    subject = subject_of(spec, accelerator, engine_name, version, stated)
+    spread = current().routing_spread
+    machine = Machine(accelerator, step.kernels, sent, layout, spread)
+    subject = subject_of(spec, accelerator, formats, engine_name, version)
     found = Deployment(
         spec=spec,
         accelerator=accelerator,
@@ -104,8 +105,9 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
         step=step,
         machine=machine,
         prompt=prompt,
-        prompt_machine=Machine(accelerator, prompt.kernels, sent, layout),
+        prompt_machine=Machine(accelerator, prompt.kernels, sent, layout, spread),
         subject=subject,
+        figures=current(),
         memory=plan_memory(spec, accelerator, sharding, formats, engine),
         weights=stated,
         notes=(*spec.notes, *machine.notes, *_domain_note(accelerator, sharding)),

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner import answer
-from planner.calibration import Calibration, Subject, current
+from planner.calibration import Calibration, Speculation, Subject
 from planner.memory import Memory
 from planner.prefill import prompt_work
 from planner.resolve import Deployment
@@ -46,14 +46,26 @@ class Queueing:
     @classmethod
     def of(cls, calibration: Calibration, subject: Subject) -> Queueing:
         """Return the figures of a subject."""
-        first, burst, wait = (calibration.number(name, subject) for name in QUEUEING)
+        first, burst, wait = (calibration.number(name, subject) for name in ARRIVAL)
         return cls(first, min(burst, MOST_BURST), wait)
 
 
-QUEUEING = ("first", "burst", "wait")
+ARRIVAL = ("first", "burst", "wait")
 
 MOST_BURST = 0.6
 """Bound on `burst`, beyond which no engine was seen [-]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Times of prompts [s]."""
+
+    own_s: Numeric
+    """What a prompt's own client waits for it."""
+    held_s: Numeric
+    """What a prompt alone takes from the decoding."""
+    bunched_s: Numeric
+    """What one of many takes that fill the tokens a step may hold together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +78,7 @@ class Steady:
     """Clients that wait for room in the pool [-]."""
     decode_s: Array
     """Time of a step without prompts [s]."""
-    prompt_s: Array
-    """Time one prompt takes from the decoding [s]."""
+    prompts: Prompts
     tpot_s: Array
     ttft_s: Array
 
@@ -78,8 +89,7 @@ class Steady:
 
 def steady_state(
     decode_s: Callable[[Array], Array],
-    prompt_s: Numeric,
-    own_s: Numeric,
+    prompts: Prompts,
     concurrency: Numeric,
     osl: Numeric,
     room: Numeric,
@@ -87,9 +97,8 @@ def steady_state(
 ) -> Steady:
     """Return the steady state of `concurrency` clients.
 
-    `decode_s` gives the time of a decode step at a batch [s]; `prompt_s` is what a prompt takes
-    from the decoding and `own_s` what its own client waits for it [s]; `room` is the sequences
-    the engine holds at once. Arrays broadcast.
+    `decode_s` gives the time of a decode step at a batch [s]; `room` is the sequences the engine
+    holds at once. Arrays broadcast.
     """
     clients, osl, room = np.broadcast_arrays(
         np.asarray(concurrency, float), np.asarray(osl, float), np.asarray(room, float)
@@ -100,9 +109,10 @@ def steady_state(
     step = tpot = ttft = busy = np.zeros_like(clients)
     for _ in range(ROUNDS):
         step = decode_s(running)
-        others = (running - 1.0) * prompt_s
-        tpot = step + (1.0 - queueing.burst) * others / osl
-        ttft = queueing.first_s + own_s + queueing.burst * others + queueing.wait * step
+        others = running - 1.0
+        tpot = step + (1.0 - queueing.burst) * others * prompts.held_s / osl
+        before_it = queueing.burst * others * prompts.bunched_s
+        ttft = queueing.first_s + prompts.own_s + before_it + queueing.wait * step
         busy = steps * tpot
         before, running = running, np.maximum(admitted * busy / (busy + ttft), 1.0)
         if np.allclose(before, running, rtol=1e-3):
@@ -113,7 +123,7 @@ def steady_state(
         running=np.asarray(running),
         queued=np.asarray(queued),
         decode_s=np.asarray(step),
-        prompt_s=np.asarray(prompt_s * np.ones_like(step)),
+        prompts=prompts,
         tpot_s=np.asarray(tpot),
         ttft_s=np.asarray(ttft + queued / admitted * cycle),
     )
@@ -121,13 +131,13 @@ def steady_state(
 
 def serve(
     deployment: Deployment, concurrency: Numeric, isl: Numeric, osl: Numeric,
-    prefix_hit: float = 0.0, calibration: Calibration | None = None, room: Numeric | None = None,
+    prefix_hit: float = 0.0, room: Numeric | None = None, speculation: Speculation | None = None,
 ) -> Steady:  # fmt: skip
     """Return the steady state of a deployment under `concurrency` clients; arrays broadcast.
 
     Prompts run one on every attention-DP rank at a time. A sequence is at half its output on
     average, which is the context of a step; `room` is the sequences held at once, by default what
-    the engine's pool has place for.
+    the engine's pool has place for. `speculation` turns multi-token prediction on.
     """
     clients, isl, osl = np.broadcast_arrays(
         np.asarray(concurrency, float), np.asarray(isl, float), np.asarray(osl, float)
@@ -136,13 +146,31 @@ def serve(
     ranks = deployment.sharding.attention_dp
     work = prompt_work(deployment.prompt, isl, ranks, prefix_hit)
     prompt = deployment.prompt_machine.time(work).total_s
-    figures = calibration or current()
+    together = np.maximum(np.floor(deployment.engine.chunk_tokens / isl), 1.0) * ranks
+    many = prompt_work(deployment.prompt, isl, together, prefix_hit)
+    bunched = deployment.prompt_machine.time(many).total_s / together
     return steady_state(
-        lambda running: deployment.time_s(running, context),
-        prompt / ranks, prompt, clients, osl,
+        lambda running: step_s(deployment, running, context, speculation),
+        Prompts(prompt, prompt / ranks, bunched), clients, osl,
         room_for(deployment, isl, osl) if room is None else room,
-        Queueing.of(figures, deployment.subject),
+        Queueing.of(deployment.figures, deployment.subject),
     )  # fmt: skip
+
+
+def step_s(deployment: Deployment, batch: Numeric, context: Numeric,
+           speculation: Speculation | None = None) -> Array:  # fmt: skip
+    """Return the time of a decode step per token of a sequence [s].
+
+    With multi-token prediction a step runs 1 + drafts tokens of every sequence, and each draft one
+    layer more; it yields `accepted` tokens.
+    """
+    plain = deployment.time_s(batch, context)
+    if speculation is None:
+        return plain
+    work = deployment.step.work(batch, context, 1.0 + speculation.drafts)
+    verify = deployment.machine.time(work).total_s
+    drafts = speculation.drafts * plain / deployment.spec.layers
+    return np.asarray((verify + drafts) / speculation.accepted)
 
 
 def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
@@ -152,10 +180,10 @@ def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving
         return None
     state = serve(deployment, clients, isl, osl, scenario.prefix_hit)
     requests = float(state.requests_per_s(clients, osl)) * scenario.replicas
-    low, high = (float(f) for f in deployment.interval(state.running))
 
-    def interval(seconds: Array) -> answer.Interval:
+    def interval(quantity: str, seconds: Array) -> answer.Interval:
         middle = float(seconds)
+        low, high = deployment.interval(quantity)
         return answer.Interval(p10=middle * low, p50=middle, p90=middle * high)
 
     return answer.Serving(
@@ -164,8 +192,8 @@ def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving
         osl=osl,
         running_batch=float(state.running),
         queued=float(state.queued),
-        ttft_s=interval(state.ttft_s),
-        tpot_s=interval(state.tpot_s),
+        ttft_s=interval("ttft", state.ttft_s),
+        tpot_s=interval("tpot", state.tpot_s),
         output_tokens_per_s=requests * osl,
         requests_per_s=requests,
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.decode import StepWork
 from planner.hw import Accelerator, MissingFigure
-from planner.kernels import Kernel
+from planner.kernels import Kernel, expected_distinct_experts, skewed_distinct_experts
 from planner.models.spec import Note
 from planner.parallel import ACTIVATION_BYTES, Collective
 from planner.roofline import Array, Roof, Words, p_norm
@@ -136,11 +136,12 @@ class Machine:
         kernels: Sequence[Kernel],
         collectives: Sequence[Collective],
         layout: Layout = Layout(),
-        efficiency: Efficiency | None = None,
+        routing_spread: float = 0.0,
     ) -> None:
         """Resolve the format each kernel runs in; notes say what is emulated.
 
-        `efficiency` is by item, in the order of `items`. Raises UnsupportedFormat where the
+        `routing_spread` says how unequally tokens choose experts, see `skewed_distinct_experts`;
+        the pure roofline takes them as equal. Raises UnsupportedFormat where the
         accelerator cannot run a kernel's arithmetic.
         """
         self.accelerator = accelerator
@@ -158,7 +159,11 @@ class Machine:
             *(Item(c.op) for c in collectives),
             *OVERHEADS,
         )
-        self.efficiency = efficiency or Efficiency.ideal(len(self.items))
+        self.routing_spread = routing_spread
+        self._routed = [
+            (i, k.experts, k.top_k) for i, k in enumerate(kernels) if k.experts and routing_spread
+        ]
+        self.efficiency = Efficiency.ideal(len(self.items))
         self._shaped: dict[int, Efficiency] = {}
 
     def with_efficiency(self, efficiency: Efficiency) -> Machine:
@@ -191,11 +196,17 @@ class Machine:
         launches = [*self.launches, *(c.count for c in self.collectives), self.layout.layers, 1.0]
         doublings = [c.count * np.log2(c.ranks) * like for c in self.collectives]
         idle = np.zeros((len(memory), *tokens.shape))
+        moved, visits = np.asarray(pure.memory_time(work.rank)), work.visits.copy()
+        for i, experts, top_k in self._routed:
+            hit = skewed_distinct_experts(experts, top_k, work.stage_tokens, self.routing_spread)
+            fewer = hit / expected_distinct_experts(experts, top_k, work.stage_tokens)
+            moved[i] *= fewer
+            visits[i] *= fewer
         return Features(
             compute_s=np.concatenate([pure.compute_time(work.rank), idle]),
-            memory_s=np.concatenate([pure.memory_time(work.rank), np.stack(memory)]),
+            memory_s=np.concatenate([moved, np.stack(memory)]),
             launches=np.multiply.outer(np.array(launches, dtype=float), like),
-            visits=np.concatenate([work.visits, *([np.stack(doublings)] if doublings else []),
+            visits=np.concatenate([visits, *([np.stack(doublings)] if doublings else []),
                                    idle[:2]]),
         )  # fmt: skip
 
@@ -210,7 +221,7 @@ class Machine:
         e = self._shaped[points]
         item_s = item_time(features, e) * e.scale
         compute, memory = features.compute_s[:n], features.memory_s[:n]
-        floor = np.maximum(compute, memory).sum(axis=0)
+        floor = self._pure(work).total_s
         return StepTime(
             kernel_s=item_s[:n],
             compute_s=compute / e.compute[:n] * e.scale,

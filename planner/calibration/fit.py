@@ -7,6 +7,7 @@ Levels shrink towards their parents: an effect is a log factor with a prior of m
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import solve
 
 from planner.calibration.subject import Subject
 from planner.calibration.table import SCALE, SHARES, TIMES, phased
@@ -45,6 +47,8 @@ class Priors:
 
     parameters: Mapping[str, Prior]
     sharpness: Mapping[str, float]
+    routing_spread: float
+    speculation: Mapping[str, float]
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Priors:
@@ -53,7 +57,8 @@ class Priors:
             name: Prior(row["values"], row["sd"], tuple((tuple(t), sd) for t, sd in row["levels"]))
             for name, row in content["parameters"].items()
         }
-        return cls(parameters, content["sharpness"])
+        return cls(parameters, content["sharpness"], content["routing_spread"],
+                   content["speculation"])  # fmt: skip
 
 
 @dataclass
@@ -163,8 +168,8 @@ class Problem:
         """Stack the design's columns; shape (entry,)."""
         self.rows = rows
         self.effects = design.effects
-        count = len(design.effects.sd)
-        self.sd = np.array(design.effects.sd)
+        share, self.sd = merged(design)
+        self.share = share
         self.features = Features(
             columns["compute_s"], columns["memory_s"], columns["launches"], columns["visits"]
         )
@@ -172,7 +177,11 @@ class Problem:
         self.coefficient = columns["coefficient"]
         self.sharpness = columns["sharpness"]
         self.at = {name: columns[name].astype(np.int64) for name in (*NAMES, SCALE)}
-        self.matrix = {name: slots.matrix(count) for name, slots in design.slots.items()}
+        count = len(design.effects.sd)
+        self.matrix = {
+            name: (slots.matrix(count) @ (share > 0)).astype(float).minimum(1.0)
+            for name, slots in design.slots.items()
+        }
         self.base = {name: np.array(slots.base) for name, slots in design.slots.items()}
 
     def _values(self, theta: Array) -> dict[str, Array]:
@@ -216,11 +225,34 @@ class Problem:
         return sparse.csr_matrix((values, (self.row, self.at[name])), shape=shape) @ matrix
 
 
+def merged(design: Design) -> tuple[Any, Array]:
+    """Return how unknowns split into effects, (effect, unknown), and the unknowns' deviations.
+
+    Effects that always appear together (a part that is the only one of its family) are one unknown
+    to the data: their sum, which they share in proportion to their prior variances.
+    """
+    members: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for name, slots in design.slots.items():
+        for slot, effects in enumerate(slots.members):
+            for effect in effects:
+                members[effect].append((name, slot))
+    sd = np.array(design.effects.sd)
+    known: dict[tuple[tuple[str, int], ...], int] = {}
+    unknown = np.array([known.setdefault(tuple(members[i]), len(known)) for i in range(len(sd))])
+    variance = np.bincount(unknown, sd**2)
+    share = sd**2 / variance[unknown]
+    shape = (len(sd), len(known))
+    return sparse.csr_matrix((share, (np.arange(len(sd)), unknown)), shape=shape), np.sqrt(variance)
+
+
 SIGMA = 0.15
 """Error of a row of weight one, against which priors are weighed [-]."""
 
 OUTLIER = 1.5
 """Errors beyond this many sigma pull with the square root of their size [-]."""
+
+TOL = 3e-4
+"""Gain of a round, as a share of the cost, at which a fit ends [-]."""
 
 ROUNDS = 30
 
@@ -229,7 +261,7 @@ def fit(problem: Problem, measured: Array, weight: Array, start: Array | None = 
     """Return the effects that explain `measured` [s]; rows of weight zero are left out.
 
     Gauss–Newton on log errors with a pseudo-Huber loss (iteratively reweighted) and Gaussian priors
-    on the effects, damped after Levenberg and Marquardt.
+    on the effects, damped after Levenberg and Marquardt. Returns the unknowns of the problem.
     """
     use = weight > 0
     target = np.log(measured[use])
@@ -248,11 +280,14 @@ def fit(problem: Problem, measured: Array, weight: Array, start: Array | None = 
     for _ in range(ROUNDS):
         pull = scale * (1 + (error / knee) ** 2) ** -0.25
         matrix = sparse.diags(pull) @ (sparse.diags(1 / times[use]) @ slopes[use])
-        normal = (matrix.T @ matrix).toarray() + np.diag(precision)
+        normal = (matrix.T @ matrix).toarray()
+        normal[np.diag_indices_from(normal)] += precision
         gradient = matrix.T @ (pull * error) + precision * theta
         for _ in range(8):
-            damped = normal + damping * np.diag(np.diag(normal))
-            step = np.clip(-np.linalg.solve(damped, gradient), -LONGEST_STEP, LONGEST_STEP)
+            damped = normal.copy()
+            damped[np.diag_indices_from(damped)] *= 1.0 + damping
+            full = solve(damped, -gradient, assume_a="pos", check_finite=False)
+            step = np.clip(full, -LONGEST_STEP, LONGEST_STEP)
             found = np.log(problem.predict(theta + step)[use]) - target
             after = cost(found, theta + step)
             if after < best:
@@ -262,7 +297,7 @@ def fit(problem: Problem, measured: Array, weight: Array, start: Array | None = 
             break
         gain, best = best - after, after
         theta, damping = theta + step, max(damping / 5, 1e-6)
-        if gain < 1e-5 * best:
+        if gain < TOL * best:
             break
         times, slopes = problem.jacobian(theta)
         error = np.log(times[use]) - target

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from planner.calibration.fit import Design
 from planner.calibration.subject import DECODE, PROMPT
@@ -10,6 +12,7 @@ from planner.decode import StepWork
 from planner.prefill import prompt_work
 from planner.roofline import Array
 from planner.validation.groups import Group
+from planner.validation.rows import Row
 
 
 def add_decode(design: Design, groups: Iterable[Group], batch: Array, context: Array,
@@ -36,3 +39,10 @@ def _add(design: Design, group: Group, phase: str, work: StepWork, coefficient: 
     machine = one.machine if phase == DECODE else one.prompt_machine
     design.add(machine.items, one.subject, phase, machine.features(work), group.rows + offset,
                coefficient[group.rows])  # fmt: skip
+
+
+def set_weights(rows: Sequence[Row], columns: Sequence[str], most: int) -> Array:
+    """Return the weight of each row: `most` rows' worth for all that agree in `columns` [-]."""
+    names = ["|".join(row.inputs[c] for c in columns) for row in rows]
+    _, at, sizes = np.unique(names, return_inverse=True, return_counts=True)
+    return np.asarray(np.minimum(1.0, most / sizes)[at])

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from planner.calibration.committed import committed_priors, committed_rows
-from planner.calibration.fit import Design, Effects, Priors, Problem, fit
+from planner.calibration.decode_rows import DecodeRows
+from planner.calibration.drafting import fit_accepted
+from planner.calibration.fit import NAMES, Design, Effects, Prior, Priors, Problem, fit
 from planner.calibration.kernel_rows import Samples, add_samples, read_samples
-from planner.calibration.observations import add_decode, add_prompts
-from planner.calibration.table import Calibration, from_json
+from planner.calibration.observations import add_decode, add_prompts, set_weights
+from planner.calibration.table import QUEUEING, SCALE, Calibration, from_json
 from planner.roofline import Array, Bools
-from planner.serving import QUEUEING, Queueing, serve
+from planner.serving import ARRIVAL, Queueing, serve
 from planner.timing import Features, Item
 from planner.validation.groups import Group, grouped
 from planner.validation.room import room_of_run
@@ -30,6 +32,9 @@ SET_SIZE = 20
 
 KERNEL_WEIGHT = 0.5
 """Weight of a set of kernel samples beside a serving row [-]."""
+
+DECODE_WEIGHT = 0.5
+"""Weight of a decode row beside a serving row [-]."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +60,7 @@ class ServingRows:
     @cached_property
     def weight(self) -> Array:
         """Weight of each row, less where its set is large [-]."""
-        names = ["|".join(row.inputs[c] for c in SET) for row in self.rows]
-        _, at, sizes = np.unique(names, return_inverse=True, return_counts=True)
-        weight: Array = np.minimum(1.0, SET_SIZE / sizes)[at]
-        return weight
+        return set_weights(self.rows, SET, SET_SIZE)
 
     @cached_property
     def ranks(self) -> Array:
@@ -71,15 +73,16 @@ class ServingRows:
     def states(self, calibration: Calibration) -> States:
         """Return what a calibration predicts of every row."""
         clients, isl, osl = (self.input(name) for name in ("concurrency", "isl", "osl"))
-        found = States(*(np.zeros(len(self.rows)) for _ in range(4)))
+        found = States(*(np.zeros(len(self.rows)) for _ in range(5)))
         for group in self.groups:
             at = group.rows
             one = group.deployment.calibrated(calibration, group.deployment.subject)
             room = room_of_run(one, clients[at], isl[at], osl[at])
-            state = serve(one, clients[at], isl[at], osl[at], calibration=calibration, room=room)
+            state = serve(one, clients[at], isl[at], osl[at], room=room)
             found.running[at] = state.running
             found.decode_s[at] = state.decode_s
-            found.prompt_s[at] = state.prompt_s
+            found.own_s[at] = state.prompts.own_s
+            found.bunched_s[at] = state.prompts.bunched_s
             found.burst[at] = Queueing.of(calibration, one.subject).burst
         return found
 
@@ -90,60 +93,74 @@ class States:
 
     running: Array
     decode_s: Array
-    prompt_s: Array
+    own_s: Array
+    bunched_s: Array
     burst: Array
 
 
-@dataclass(frozen=True)
 class Fitted:
-    """A problem with the measurements and weights of its rows."""
+    """A problem with the measurements and weights of its rows, and its solution for all of them."""
 
-    problem: Problem
-    measured: Array
-    weight: Array
+    def __init__(self, problem: Problem, measured: Array, weight: Array,
+                 before: Fitted | None = None) -> None:  # fmt: skip
+        """Solve for all rows, from the solution of a problem of the same effects if given."""
+        self.problem, self.measured, self.weight = problem, measured, weight
+        self.unknowns: Array = fit(problem, measured, weight, before.unknowns if before else None)
 
-    def solve(self, use: Bools, start: Array | None = None) -> Array:
-        """Return the effects fitted to the rows of which `use` is true."""
-        return fit(self.problem, self.measured, np.where(use, self.weight, 0.0), start)
+    def effects(self, use: Bools | None = None) -> Array:
+        """Return the effects fitted to the rows of which `use` is true, all by default."""
+        found = self.unknowns
+        if use is not None:
+            found = fit(self.problem, self.measured, np.where(use, self.weight, 0.0), found)
+        return np.asarray(self.problem.share @ found)
 
 
-def times_problem(serving: ServingRows, states: States, priors: Priors,
-                  samples: Sequence[Samples]) -> Fitted:  # fmt: skip
-    """Return the problem of the times: serving rows at their running batch, and kernel samples."""
+def times_problem(serving: ServingRows, states: States, decode: DecodeRows,
+                  samples: Sequence[Samples], priors: Priors,
+                  before: Fitted | None = None) -> Fitted:  # fmt: skip
+    """Return the problem of the times: serving rows at their running batch, and the others."""
     n = len(serving.rows)
     isl, osl, ranks = serving.input("isl"), serving.input("osl"), serving.ranks
     held = (1.0 - states.burst) * np.maximum(states.running - 1.0, 0.0) / osl / ranks
     design = Design(priors)
     add_decode(design, serving.groups, states.running, isl + osl / 2, np.ones(n), 0)
     add_prompts(design, serving.groups, isl, ranks, held, 0)
-    times, weights = add_samples(design, samples, n)
-    return Fitted(
-        design.close(n + len(times)),
-        np.concatenate([serving.measured("tpot_ms"), times]),
-        np.concatenate([serving.weight, weights * KERNEL_WEIGHT]),
-    )
+    decode.add(design, n)
+    times, weights = add_samples(design, samples, n + len(decode.rows))
+    measured = [serving.measured("tpot_ms"), decode.seconds, times]
+    weight = [serving.weight, decode.weight * DECODE_WEIGHT, weights * KERNEL_WEIGHT]
+    total = n + len(decode.rows) + len(times)
+    return Fitted(design.close(total), np.concatenate(measured), np.concatenate(weight), before)
+
+
+NOTHING = Prior({}, 1.0, ())
+"""The prior of a parameter that plays no part in a problem."""
 
 
 def queueing_problem(serving: ServingRows, states: States, priors: Priors) -> Fitted:
     """Return the problem of TTFT, given the times of steps and prompts."""
     n = len(serving.rows)
-    others = np.maximum(states.running - 1.0, 0.0) * states.prompt_s
-    items = (Item("prompt"), *(Item(name) for name in QUEUEING))
+    others = np.maximum(states.running - 1.0, 0.0) * states.bunched_s
+    items = (Item("prompt"), *(Item(name) for name in ARRIVAL))
     visits = [np.zeros(n), np.ones(n), others, states.decode_s]
-    own = states.prompt_s * serving.ranks
-    design = Design(priors)
+    figures = {"visit_s": priors.parameters[QUEUEING]}
+    design = Design(replace(priors, parameters=dict.fromkeys((*NAMES, SCALE), NOTHING) | figures))
     for group in serving.groups:
         at = group.rows
         none = np.zeros((len(items), len(at)))
         memory = none.copy()
-        memory[0] = own[at]
+        memory[0] = states.own_s[at]
         features = Features(none, memory, none, np.stack(visits)[:, at])
         design.add(items, group.deployment.subject, "", features, at, np.ones(len(at)), False)
     queued = np.array([row.remarks.get("queued") == "1" for row in serving.rows])
     return Fitted(design.close(n), serving.measured("ttft_ms"), serving.weight * ~queued)
 
 
-def content(priors: Priors, fits: Sequence[tuple[Effects, Array]], edition: str) -> dict[str, Any]:
+Fits = Sequence[tuple[Effects, Array, Mapping[str, str]]]
+"""Effects with their values, and the names that parameters of their problem have in the file."""
+
+
+def content(priors: Priors, fits: Fits, edition: str) -> dict[str, Any]:
     """Return the calibration file of fitted effects, as plain values."""
     parameters: dict[str, Any] = {
         name: {
@@ -153,8 +170,9 @@ def content(priors: Priors, fits: Sequence[tuple[Effects, Array]], edition: str)
         }
         for name, prior in priors.parameters.items()
     }
-    for effects, theta in fits:
-        for (name, level, key), position in effects.index.items():
+    for effects, theta, names in fits:
+        for (fitted, level, key), position in effects.index.items():
+            name = names.get(fitted, fitted)
             factor = float(np.exp(theta[position]))
             if level < 0:
                 parameters[name]["values"][key] *= factor
@@ -165,7 +183,9 @@ def content(priors: Priors, fits: Sequence[tuple[Effects, Array]], edition: str)
     return {
         "edition": edition,
         "sharpness": dict(priors.sharpness),
+        "routing_spread": priors.routing_spread,
         "parameters": parameters,
+        "speculation": dict(priors.speculation),
         "intervals": {},
         "provenance": {},
     }
@@ -179,39 +199,54 @@ ROUNDS = 3
 
 
 class Refit:
-    """A fit to serving rows and kernel samples, which can leave some of them out."""
+    """A fit to serving rows, decode rows and kernel samples, which can leave some rows out."""
 
-    def __init__(self, serving: ServingRows, samples: Sequence[Samples], priors: Priors,
-                 edition: str) -> None:  # fmt: skip
+    def __init__(self, serving: ServingRows, decode: DecodeRows, samples: Sequence[Samples],
+                 priors: Priors, edition: str) -> None:  # fmt: skip
         """Fit to all rows; the running batch and the times are iterated."""
-        self.serving, self.priors, self.edition = serving, priors, edition
-        everything = np.ones(len(serving.rows), dtype=bool)
-        found = content(priors, (), edition)
+        self.serving, self.decode, self.samples = serving, decode, samples
+        self.priors, self.edition = priors, edition
+        self.content = content(priors, (), edition)
+        times = None
         for _ in range(ROUNDS):
-            states = serving.states(from_json(found))
-            self.times = times_problem(serving, states, priors, samples)
-            self.queueing = queueing_problem(serving, states, priors)
-            found = self.without(~everything)
-        self.content = found
+            states = serving.states(from_json(self.content))
+            times = times_problem(serving, states, decode, samples, priors, times)
+            self.times, self.queueing = times, queueing_problem(serving, states, priors)
+            self.content = self._content(None, None)
 
-    def without(self, left_out: Bools) -> dict[str, Any]:
-        """Return the calibration fitted without some of the serving rows."""
-        more = len(self.times.measured) - len(left_out)
-        use = np.concatenate([~left_out, np.ones(more, dtype=bool)])
+    def without(self, serving: Bools | None = None, decode: Bools | None = None,
+                samples: Bools | None = None) -> dict[str, Any]:  # fmt: skip
+        """Return the calibration fitted without some serving rows, decode rows and samples."""
+        no_serving = np.zeros(len(self.serving.rows), bool) if serving is None else serving
+        no_decode = np.zeros(len(self.decode.rows), bool) if decode is None else decode
+        rest = len(self.times.measured) - len(no_serving) - len(no_decode)
+        no_samples = np.zeros(rest, bool) if samples is None else samples
+        times = np.concatenate([~no_serving, ~no_decode, ~no_samples])
+        return self._content(times, ~no_serving)
+
+    def _content(self, times: Bools | None, queueing: Bools | None) -> dict[str, Any]:
         fits = [
-            (self.times.problem.effects, self.times.solve(use)),
-            (self.queueing.problem.effects, self.queueing.solve(~left_out)),
+            (self.times.problem.effects, self.times.effects(times), {}),
+            (self.queueing.problem.effects, self.queueing.effects(queueing), {"visit_s": QUEUEING}),
         ]
         return content(self.priors, fits, self.edition)
 
 
-def refit_committed() -> dict[str, Any]:
-    """Return the calibration fitted to the rows and priors kept with the project."""
+def refit_committed() -> Refit:
+    """Return the fit to the rows and priors kept with the project."""
     given = committed_priors()
     rows = [row for row in committed_rows("serving") if not row.inputs["speculative"]]
     samples = read_samples()
-    found = Refit(ServingRows.of(rows), samples, Priors.of(given), given["edition"]).content
-    found["provenance"] = {
-        "rows": {"serving": len(rows), "kernels": sum(len(s.seconds) for s in samples)},
+    drafting = [row for row in committed_rows("serving") if row.inputs["speculative"]]
+    decode = DecodeRows.of(committed_rows("decode"))
+    found = Refit(ServingRows.of(rows), decode, samples, Priors.of(given), given["edition"])
+    found.content["speculation"]["accepted"] = fit_accepted(drafting, found.content)
+    found.content["provenance"] = {
+        "rows": {
+            "serving": len(rows),
+            "speculative": len(drafting),
+            "decode": len(decode.rows),
+            "kernels": sum(len(s.seconds) for s in samples),
+        },
     }
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 
 from planner.hw import Accelerator
+from planner.models.parts import Formats
 from planner.models.spec import ModelSpec
 from planner.precision import get_format
 
@@ -41,17 +41,18 @@ class Subject:
 
 
 def subject_of(
-    spec: ModelSpec, accelerator: Accelerator, engine: str | None, version: str | None = None,
-    weights: str = "",
+    spec: ModelSpec, accelerator: Accelerator, formats: Formats, engine: str | None,
+    version: str | None = None, **more: str,
 ) -> Subject:  # fmt: skip
-    """Return the tags of a model on an accelerator under an engine."""
-    return Subject(MappingProxyType({
+    """Return the tags of a model on an accelerator under an engine, and `more` of the caller's."""
+    return Subject({
         **accelerator_tags(accelerator),
         **engine_tags(engine, version),
         "network": network(spec),
-        "model": spec.id,
-        "weights": weights,
-    }))  # fmt: skip
+        "model": f"{spec.model_type} {spec.total_params / 1e9:.1f}B",
+        "weights": format_class(formats.weights["experts" if "moe" in spec.kind else "mlp"].id),
+        **more,
+    })  # fmt: skip
 
 
 def accelerator_tags(accelerator: Accelerator) -> dict[str, str]:

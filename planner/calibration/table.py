@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.calibration.intervals import Intervals
 from planner.calibration.subject import PHASED, PROMPT, Subject
 from planner.roofline import Array
 from planner.timing import Efficiency, Item
@@ -21,6 +22,7 @@ EDITION = "2026-11-29"
 SHARES = ("memory", "compute")
 TIMES = ("launch_s", "visit_s")
 SCALE = "scale"
+QUEUEING = "queueing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,27 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Speculation:
+    """Multi-token prediction: a draft layer guesses tokens that one step of the model verifies."""
+
+    drafts: int
+    """Tokens guessed a step [-]."""
+    accepted: float
+    """Tokens a step yields on average, the model's own included: 1 to 1 + drafts [-]."""
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """Everything fitted, with where it came from."""
 
     edition: str
     parameters: Mapping[str, Parameter]
     sharpness: Mapping[str, float]
-    intervals: Mapping[str, Any]
+    routing_spread: float
+    """How unequally tokens choose experts, see `kernels.skewed_distinct_experts` [-]."""
+    speculation: Speculation
+    """Multi-token prediction as fitted to runs that had it on."""
+    intervals: Intervals
     provenance: Mapping[str, Any]
 
     def efficiency(self, items: Sequence[Item], subject: Subject, phase: str) -> Efficiency:
@@ -81,7 +97,7 @@ class Calibration:
 
     def number(self, name: str, subject: Subject) -> float:
         """Return a figure of how an engine lets requests in: first [s], burst, wait [-]."""
-        found = self.parameters["visit_s"].of(subject, name)
+        found = self.parameters[QUEUEING].of(subject, name)
         if found is None:
             raise KeyError(name)
         return found
@@ -104,7 +120,9 @@ def from_json(content: Mapping[str, Any]) -> Calibration:
             for name, row in content["parameters"].items()
         },
         sharpness=content["sharpness"],
-        intervals=content["intervals"],
+        routing_spread=content["routing_spread"],
+        speculation=Speculation(**content["speculation"]),
+        intervals=Intervals.of(content["intervals"]),
         provenance=content["provenance"],
     )  # fmt: skip
 

@@ -67,8 +67,12 @@ def _fit(output: Path | None) -> None:
     from planner.calibration.committed import DATA
     from planner.calibration.refit import refit_committed
     from planner.calibration.table import EDITION
+    from planner.validation.holdout import NEAR, Holdout, intervals
 
-    content = refit_committed()
+    refit = refit_committed()
+    holdout = Holdout(refit)
+    held = [one for by in NEAR for one in holdout.held(by)]
+    content = refit.content | {"intervals": intervals(held)}
     path = output or Path(str(DATA.joinpath(f"calibration-{EDITION}.json")))
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     size = path.stat().st_size / 1e3

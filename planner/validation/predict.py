@@ -15,6 +15,7 @@ from planner.resolve import Deployment
 from planner.roofline import Array
 from planner.serving import serve
 from planner.validation.groups import Group, grouped
+from planner.validation.points import decode_points
 from planner.validation.room import room_of_run
 from planner.validation.rows import Row
 from planner.validation.setup import setup
@@ -27,6 +28,7 @@ class Prediction:
     row: str
     values: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    nearness: str = ""
 
 
 Columns = Mapping[str, Array]
@@ -57,6 +59,7 @@ def predict(rows: Sequence[Row], calibration: Calibration | None = None) -> list
         columns = _ANSWERS[chosen[0].kind](Group(one, group.rows), chosen, figures)
         for i, place in enumerate(here):
             found[place].values = {name: float(column[i]) for name, column in columns.items()}
+            found[place].nearness = figures.intervals.nearness(one.subject)
     return found
 
 
@@ -81,30 +84,36 @@ def _numbers(rows: Sequence[Row], name: str, default: float) -> Array:
 def _serving(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
     clients, isl, osl = (_numbers(rows, n, 1.0) for n in ("concurrency", "isl", "osl"))
     room = room_of_run(group.deployment, clients, isl, osl)
-    state = serve(group.deployment, clients, isl, osl, calibration=figures, room=room)
-    return {"ttft_ms": state.ttft_s * 1e3, "tpot_ms": state.tpot_s * 1e3}
-
-
-SHORT_CONTEXT = 128.0
-"""Tokens in the cache where a source prints none and says short [token]."""
+    drafting = figures.speculation if group.deployment.subject.tags["drafting"] else None
+    state = serve(group.deployment, clients, isl, osl, room=room, speculation=drafting)
+    found = {"ttft_ms": state.ttft_s * 1e3, "tpot_ms": state.tpot_s * 1e3}
+    for name in ("ttft", "tpot"):
+        low, high = group.deployment.interval(name)
+        found[f"{name}_p10_ms"] = found[f"{name}_ms"] * low
+        found[f"{name}_p90_ms"] = found[f"{name}_ms"] * high
+    return found
 
 
 def _decode(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
     del figures
-    batch, isl, osl = (_numbers(rows, n, d) for n, d in (("batch", 1), ("isl", 0), ("osl", 1)))
-    printed = _numbers(rows, "context", 0.0)
-    context = np.where(printed > 0, printed, np.where(isl > 0, isl + osl / 2, SHORT_CONTEXT))
-    step = group.deployment.time_s(batch, context)
-    work = prompt_work(group.deployment.prompt, np.maximum(isl, 1.0), batch)
+    points = decode_points(group.deployment, rows)
+    step = group.deployment.time_s(points.batch, points.context)
+    work = prompt_work(group.deployment.prompt, np.maximum(points.isl, 1.0), points.batch)
     prompt = group.deployment.prompt_machine.time(work).total_s
     by_metric = {
-        "decode_tokens_per_s": batch / step,
+        "decode_tokens_per_s": points.batch / step,
         "tpot_ms": step * 1e3,
-        "request_latency_s": prompt + np.maximum(osl - 1, 1) * step,
+        "request_latency_s": points.repeats * (prompt + np.maximum(points.osl - 1, 1) * step),
     }
     metrics = [row.inputs["metric"] for row in rows]
-    value = [by_metric.get(m, by_metric["tpot_ms"])[i] for i, m in enumerate(metrics)]
-    return {"value": np.array(value)}
+    value = np.array([by_metric.get(m, by_metric["tpot_ms"])[i] for i, m in enumerate(metrics)])
+    low, high = group.deployment.interval()
+    rate = np.array([m == "decode_tokens_per_s" for m in metrics])
+    return {
+        "value": value,
+        "value_p10": value * np.where(rate, 1 / high, low),
+        "value_p90": value * np.where(rate, 1 / low, high),
+    }
 
 
 _ANSWERS: dict[str, Callable[[Group, Sequence[Row], Calibration], Columns]] = {

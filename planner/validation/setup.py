@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from planner.calibration import Subject, subject_of
+from planner.calibration import subject_of
 from planner.engines import engines
-from planner.hw import Accelerator, MissingFigure, UnsupportedFormat, get_accelerator
+from planner.hw import Accelerator, Link, UnsupportedFormat, get_accelerator
 from planner.models import get_model
 from planner.models.spec import ModelSpec
 from planner.parallel import InvalidSharding, Sharding
@@ -43,13 +44,31 @@ def setup(row: Row) -> Setup:
     kv = row.inputs.get("kv_dtype") or None
     known = engine if engine in engines() else None
     choice = (weights, kv, known, row.inputs["engine_version"] or None)
+    if accelerator.link.bytes_per_s is None and split != (1, 1, 1, 1):
+        notes = (*notes, f"{accelerator.id} has no link on record: PCIe 4.0 x16 assumed")
+        accelerator = _on_pcie(accelerator)
     found, more = _deployed(spec, accelerator, split, choice)
-    tagged = subject_of(
-        spec, accelerator, engine, row.inputs["engine_version"], row.inputs["weight_format"]
-    )
-    printed = {"model": row.inputs["model"], "backend": row.inputs.get("backend", "")}
-    subject = Subject({**tagged.tags, **printed})
+    mode = MODES.get(row.inputs.get("metric", ""), "")
+    subject = subject_of(
+        found.spec, found.accelerator, found.formats,
+        f"{engine} {mode}" if mode == "static" else engine, row.inputs["engine_version"],
+        mode=mode,
+        backend=backend(row.inputs.get("backend", "")),
+        year=row.inputs.get("date", "")[:4],
+        drafting="on" if row.inputs.get("speculative") else "",
+        flash=row.inputs.get("flash_attention", "")[:1],
+    )  # fmt: skip
     return Setup(replace(found, subject=subject), (*notes, *more))
+
+
+MODES = {"request_latency_s": "static", "decode_tokens_per_s": "bench", "tpot_ms": "bench"}
+"""How a row was measured, by its metric: a static batch, or a benchmark's loop."""
+
+
+def backend(printed: str) -> str:
+    """Return the family of a backend as printed: rocm for HIP and its variants, vulkan…"""
+    word = re.split(r"[ _-]", printed.lower())[0]
+    return {"hip": "rocm", "rocwmma": "rocm", "main": ""}.get(word, word)
 
 
 def find_model(row: Row) -> ModelSpec:
@@ -87,9 +106,12 @@ def as_stored(spec: ModelSpec, stated: str) -> tuple[ModelSpec, str | None, tupl
     """Return the checkpoint that holds a model in the format stated, and the override it needs.
 
     The model's own checkpoint where it is in that format, else the quantised one published beside
-    it, else the model with its weights overridden.
+    it, else the model with its weights overridden. Mixtures of experts are published in 8 bits
+    with a scale per block (DeepSeek, Qwen, MiniMax, GLM and Kimi all are).
     """
     stated = stated.lower()
+    if stated == "fp8" and "moe" in spec.kind:
+        stated = "fp8_block"
     if not stated or _holds(spec, stated):
         return spec, None, ()
     short = spec.id.rpartition("/")[2]
@@ -144,12 +166,11 @@ def _deployed(
             deploy(spec, accelerator, split, ("int8_weight", kv, engine, version)),
             (f"{accelerator.id} has no arithmetic on record for {weights}: 16-bit assumed",),
         )
-    except MissingFigure:
-        slow = accelerator.with_(link_bytes_per_s=PCIE_BYTES_PER_S, source="PCIe 4.0 x16")
-        return (
-            deploy(spec, slow, split, choice),
-            (f"{accelerator.id} has no link on record: PCIe 4.0 x16 assumed",),
-        )
+
+
+@cache
+def _on_pcie(accelerator: Accelerator) -> Accelerator:
+    return replace(accelerator, link=Link("PCIe 4.0 x16", PCIE_BYTES_PER_S))
 
 
 def _divides(spec: ModelSpec, tp: int) -> bool:

@@ -46,7 +46,7 @@ def measured(rows: list[Row], decode: float, prompt: float) -> list[Row]:
 
 def product(factors: tuple[dict[str, float], ...], phase: str) -> float:
     """All levels' factor of Qwen3-8B in bf16 on an H100 under vLLM."""
-    keys = ("h100-sxm5|vllm", "h100-sxm5|vllm|bf16", "h100-sxm5|vllm|Qwen/Qwen3-8B")
+    keys = ("h100-sxm5|vllm", "h100-sxm5|vllm|bf16", "h100-sxm5|vllm|qwen3 8.2B")
     return float(np.prod([f.get(f"{phase}|{k}", 1.0) for f, k in zip(factors, keys, strict=True)]))
 
 

@@ -1,0 +1,84 @@
+"""How far a prediction may be off: 80% intervals by how near the case is to measured ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.calibration.subject import Subject
+
+NEARNESS = (
+    "measured accelerator and model",
+    "measured accelerator",
+    "family",
+    "datasheet only",
+)
+"""Classes of cases: what is measured, from near to far."""
+
+SERVING = "serving"
+"""Mode of a case that no benchmark's loop explains: an engine that serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What was measured in one mode (serving, a benchmark's loop, a static batch)."""
+
+    pairs: frozenset[str]
+    """Accelerator and model joined by a bar."""
+    gpus: frozenset[str]
+    families: frozenset[str]
+
+    def nearness(self, subject: Subject) -> str:
+        """Return the class of a subject."""
+        tags = subject.tags
+        if f"{tags['gpu']}|{tags['model']}" in self.pairs:
+            return NEARNESS[0]
+        if tags["gpu"] in self.gpus:
+            return NEARNESS[1]
+        return NEARNESS[2] if tags["family"] in self.families else NEARNESS[3]
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Intervals of every quantity, from rows that were left out of the fit."""
+
+    coverage: Mapping[str, Coverage]
+    """By mode."""
+    factors: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
+    """From a prediction to its p10 and p90, by quantity, mode and nearness [-]."""
+    engines: Mapping[str, str]
+    """Mode of engines that were never measured serving."""
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Intervals:
+        """Return the intervals a parsed calibration file holds."""
+        return cls(
+            coverage={
+                mode: Coverage(*(frozenset(row[n]) for n in ("pairs", "gpus", "families")))
+                for mode, row in content.get("coverage", {}).items()
+            },
+            factors={
+                quantity: {
+                    mode: {near: (pair[0], pair[1]) for near, pair in classes.items()}
+                    for mode, classes in modes.items()
+                }
+                for quantity, modes in content.get("factors", {}).items()
+            },
+            engines=content.get("engines", {}),
+        )
+
+    def mode(self, subject: Subject) -> str:
+        """Return the mode of a subject: the row's own, or that of its engine."""
+        stated = subject.tags.get("mode", "")
+        return stated or self.engines.get(subject.tags.get("engine", ""), SERVING)
+
+    def nearness(self, subject: Subject) -> str:
+        """Return how near a subject is to what was measured, one of `NEARNESS`."""
+        coverage = self.coverage.get(self.mode(subject))
+        return coverage.nearness(subject) if coverage else NEARNESS[-1]
+
+    def of_case(self, quantity: str, subject: Subject) -> tuple[float, float]:
+        """Return the factors from a predicted time to its p10 and p90 [-]."""
+        classes = self.factors.get(quantity, {}).get(self.mode(subject), {})
+        return classes.get(self.nearness(subject), (1.0, 1.0))
