@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 from planner import answer, hw, models
 from planner.calibration import current
 
 
-@cache
 def current_editions() -> answer.Editions:
     """Return the editions in use; a calibration with factors of the user's own says so."""
-    return answer.Editions(
-        models=models.edition(), hardware=hw.edition(), calibration=current().edition
-    )
+    return _with(current().edition)
+
+
+@lru_cache(maxsize=64)
+def _with(calibration: str) -> answer.Editions:
+    return answer.Editions(models=models.edition(), hardware=hw.edition(), calibration=calibration)

@@ -77,13 +77,19 @@ Split = tuple[int, int, int, int]
 Choice = tuple[str | None, str | None, str | None, str | None]
 
 
-@lru_cache(maxsize=256)
 def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choice) -> Deployment:
-    """Return the deployment of a model on a machine; equal arguments give the same one.
+    """Return the deployment of a model on a machine; equal arguments give the same one as long as
+    the same calibration is in use.
 
     `split` is (tp, pp, ep, attention_dp), `choice` (weights, kv, engine, engine version).
     Raises ValueError like `resolve`.
     """
+    return _deployed(spec, accelerator, split, choice, current())
+
+
+@lru_cache(maxsize=256)
+def _deployed(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choice,
+              figures: Calibration) -> Deployment:  # fmt: skip
     weights, kv, engine_name, version = choice
     engine = get_engine(engine_name, version).on(accelerator)
     sharding = Sharding(*split)
@@ -93,7 +99,7 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
     step = Step(step_kernels(spec, formats), sharding)
     prompt = prompt_step(spec, formats, sharding)
     sent, layout = collectives(spec, sharding), Layout(spec.layers, spec.hidden)
-    spread = current().routing_spread
+    spread = figures.routing_spread
     machine = Machine(accelerator, step.kernels, sent, layout, spread)
     subject = subject_of(spec, accelerator, formats, engine_name, version)
     found = Deployment(
@@ -107,12 +113,12 @@ def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choi
         prompt=prompt,
         prompt_machine=Machine(accelerator, prompt.kernels, sent, layout, spread),
         subject=subject,
-        figures=current(),
+        figures=figures,
         memory=plan_memory(spec, accelerator, sharding, formats, engine),
         weights=stated,
         notes=(*spec.notes, *machine.notes, *_domain_note(accelerator, sharding)),
     )
-    return found.calibrated(current(), subject)
+    return found.calibrated(figures, subject)
 
 
 def _default_kv(spec: ModelSpec, weights: str, engine: Engine) -> str | None:

@@ -1,6 +1,22 @@
 """Measured efficiencies: one dated file that says what hardware reaches of its datasheet."""
 
 from planner.calibration.subject import Subject, subject_of
-from planner.calibration.table import Calibration, Parameter, Speculation, current, shipped
+from planner.calibration.table import (
+    Calibration,
+    Parameter,
+    Speculation,
+    current,
+    shipped,
+    using,
+)
 
-__all__ = ["Calibration", "Parameter", "Speculation", "Subject", "current", "shipped", "subject_of"]
+__all__ = [
+    "Calibration",
+    "Parameter",
+    "Speculation",
+    "Subject",
+    "current",
+    "shipped",
+    "subject_of",
+    "using",
+]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -58,9 +60,9 @@ class Speculation:
     """Tokens a step yields on average, the model's own included: 1 to 1 + drafts [-]."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """Everything fitted, with where it came from."""
+    """Everything fitted, with where it came from; what is cached is cached by the object itself."""
 
     edition: str
     parameters: Mapping[str, Parameter]
@@ -127,12 +129,33 @@ def from_json(content: Mapping[str, Any]) -> Calibration:
     )  # fmt: skip
 
 
-@cache
+_CHOSEN: ContextVar[Calibration | None] = ContextVar("calibration", default=None)
+
+
+@contextmanager
+def using(calibration: Calibration | None) -> Iterator[None]:
+    """Answer with a calibration inside the block; None leaves the one in use outside of it.
+
+    Only in this thread or task: others started inside have to choose for themselves.
+    """
+    before = _CHOSEN.set(calibration or _CHOSEN.get())
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(before)
+
+
 def current() -> Calibration:
-    """Return the calibration in use: the shipped one, with the user's own factors if any.
+    """Return the calibration in use: the one of `using`, else the shipped one, with the factors
+    that the user of this machine keeps if any.
 
     Raises BrokenLocal (a ValueError) where those cannot be read.
     """
+    return _CHOSEN.get() or _of_this_machine()
+
+
+@cache
+def _of_this_machine() -> Calibration:
     from planner.calibration.own import with_own
 
     return with_own(shipped())
