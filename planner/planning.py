@@ -17,6 +17,7 @@ from planner.resolve import Deployment, resolve
 from planner.roofline import Array
 from planner.scenario import Scenario
 from planner.serving import answer_serving
+from planner.targets import limit_notes
 from planner.timing import StepTime
 
 DEFAULT_CONTEXT = 8192
@@ -43,6 +44,10 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
     found = limits(deployment.step, deployment.machine, context)
     notes.append(_nearness_note(deployment))
     notes += _fit_notes(deployment, scenario, batches, context, fit)
+    notes += limit_notes(scenario, deployment, batches, context, fit)
+    if scenario.osl == 1:
+        notes.append(Note("one_output_token", "one output token leaves no time between tokens: "
+                          "TPOT is what a second one would take"))  # fmt: skip
 
     batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
     work, time = evaluate(deployment, batch, ctx)

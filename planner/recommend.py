@@ -12,9 +12,11 @@ from planner.editions import current_editions
 from planner.hw import Accelerator, get_accelerator, list_accelerators, price_per_hour
 from planner.limits import limits
 from planner.models import get_model
+from planner.parallel import InvalidSharding
 from planner.points import columns, evaluate
 from planner.resolve import Deployment, deploy
 from planner.scenario import Count, Positive, Short, Tokens
+from planner.targets import largest_batch
 
 Binds = Literal["memory", "tpot", "knee", "crossover"]
 
@@ -36,6 +38,10 @@ class RecommendationRequest(BaseModel):
     """Accelerators to try; null is all of the catalogue."""
     tp: Count | None = None
     """Tensor-parallel degree; null is the smallest that holds the model."""
+    best_tp: bool = False
+    """Try every degree that holds the model and keep the one with most tokens/s per GPU."""
+    percentile: Annotated[float, Field(ge=1, le=99)] = 50
+    """Percentile of TPOT the limit applies to."""
     weights: Short | None = None
     kv: Short | None = None
     engine: Short | None = None
@@ -106,40 +112,55 @@ def recommend(request: RecommendationRequest) -> Recommendation:
 def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Choice | str:
     """Return the choice for one accelerator, or the reason there is none."""
     try:
-        deployment = _smallest(request, accelerator)
+        holding = _holding(request, accelerator)
     except ValueError as error:
         if request.gpu is not None and len(request.gpu) == 1:
             raise
         return str(error)
-    if isinstance(deployment, str):
-        return deployment
+    if isinstance(holding, str):
+        return holding
     limit_s = None if request.tpot_ms is None else request.tpot_ms / 1e3
-    batch, binds = batch_to_run(deployment, request.context, limit_s)
-    if batch == 0:
-        single = float(deployment.time_s(1, request.context)) * 1e3
+    found: list[Choice] = []
+    for deployment in holding if request.best_tp else holding[:1]:
+        batch, binds = batch_to_run(deployment, request.context, limit_s, request.percentile)
+        if batch:
+            found.append(_answer(deployment, request, batch, binds))
+    if not found:
+        single = float(holding[-1].time_s(1, request.context)) * 1e3
         return f"one sequence takes {single:.1f} ms a token, the limit is {request.tpot_ms:g} ms"
-    return _answer(deployment, request, batch, binds)
+    return max(found, key=lambda choice: choice.tokens_per_s_per_gpu)
 
 
-def _smallest(request: RecommendationRequest, accelerator: Accelerator) -> Deployment | str:
-    """Return the deployment with the fewest ranks that holds the model, or why none does."""
+def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[Deployment] | str:
+    """Return the deployments that hold the model, fewest ranks first, or why none does."""
     reason = ""
     spec = get_model(request.model)
+    found: list[Deployment] = []
     for ranks in _degrees(request, accelerator):
         choice = (request.weights, request.kv, request.engine, request.engine_version)
-        deployment = deploy(spec, accelerator, (ranks, 1, 1, 1), choice)
+        try:
+            deployment = deploy(spec, accelerator, (ranks, 1, 1, 1), choice)
+        except InvalidSharding:
+            if found:
+                break
+            raise
         if deployment.memory.max_batch(request.context) >= 1:
-            return deployment
+            found.append(deployment)
+            if not request.best_tp:
+                break
+            continue
         weights = deployment.memory.weights_bytes_per_gpu
         cache = float(deployment.memory.gpu_sequence_bytes.at(request.context))
         reason = (
             f"weights take {weights / 1e9:.1f} GB per GPU at tp={ranks}, the cache of one sequence "
             f"{cache / 1e9:.1f} GB, memory is {accelerator.memory() / 1e9:.1f} GB"
         )
-    return reason or "no tensor-parallel degree divides the attention heads"
+    return found or reason or "no tensor-parallel degree divides the attention heads"
 
 
-def batch_to_run(deployment: Deployment, context: int, limit_s: float | None) -> tuple[int, Binds]:
+def batch_to_run(
+    deployment: Deployment, context: int, limit_s: float | None, percentile: float = 50
+) -> tuple[int, Binds]:
     """Return the batch to run and what binds it; 0 where one sequence misses the limit.
 
     The smallest of: the sequences memory holds, the largest batch within the TPOT limit (without a
@@ -152,25 +173,11 @@ def batch_to_run(deployment: Deployment, context: int, limit_s: float | None) ->
     if limit_s is None:
         caps["knee"] = found.knee_batch
     else:
-        caps["tpot"] = _largest_within(deployment, context, limit_s, most)
+        caps["tpot"] = largest_batch(deployment, context, limit_s, most, percentile)
     if found.crossover_batch is not None:
         caps["crossover"] = found.crossover_batch
     binds = min(caps, key=lambda name: caps[name])
     return caps[binds], binds
-
-
-def _largest_within(deployment: Deployment, context: int, limit_s: float, most: int) -> int:
-    """Return the largest batch up to `most` (TPOT rises with it) within a TPOT limit, else 0."""
-    low, high = 0, most
-    while low < high:
-        tried = np.unique(np.linspace(low + 1, high, 32).round())
-        within = np.asarray(deployment.time_s(tried, context)) <= limit_s
-        good = int(within.argmin()) if not within.all() else len(tried)
-        if good:
-            low = int(tried[good - 1])
-        if good < len(tried):
-            high = int(tried[good]) - 1
-    return low
 
 
 def _answer(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "NDArray[np.float64]"
 Words: TypeAlias = "NDArray[np.str_]"
+Mask: TypeAlias = "NDArray[np.bool_]"
 Bools: TypeAlias = "NDArray[np.bool_]"
 Numeric: TypeAlias = "float | NDArray[np.float64]"
 """A scalar or an array; functions broadcast over all their Numeric arguments."""

@@ -114,3 +114,10 @@ def test_the_engine_version_counts() -> None:
     asked = Scenario(model=LLAMA, gpu="h100-sxm5", tp=found.tp, batch=found.batch, context=8192,
                      engine="vllm", engine_version="0.11.0")  # fmt: skip
     assert found.tpot_s == plan(asked).points[0].tpot_s
+
+
+def test_the_best_degree_is_at_least_as_good_as_the_smallest() -> None:
+    smallest = choices(gpu=["h100-sxm5"], tpot_ms=50)["h100-sxm5"]
+    best = choices(gpu=["h100-sxm5"], tpot_ms=50, best_tp=True)["h100-sxm5"]
+    assert best.tp > smallest.tp
+    assert best.tokens_per_s_per_gpu > smallest.tokens_per_s_per_gpu

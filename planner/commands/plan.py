@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from planner.commands.options import (
 )
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
 from planner.units import number, percent, scaled, seconds
+
+if TYPE_CHECKING:
+    from planner.scenario import Scenario
 
 MOST_ROWS = 40
 """Points a table shows; --json gives all."""
@@ -46,6 +49,7 @@ def command(as_json: bool, **fields: Any) -> None:
     if result.serving:
         _print_serving(result.serving)
     _print_kernels(result)
+    _print_levers(Scenario(**fields), result)
     print_notes(result.notes)
 
 
@@ -56,7 +60,24 @@ def verdict(result: answer.Plan) -> str:
         text += f", which memory does not hold ({result.memory.max_batch} sequences fit)"
     if not result.memory.fits:
         text += "; this load does not fit"
-    return text[0].upper() + text[1:] + "."
+    return text[0].upper() + text[1:] + "." + _in_practice(result)
+
+
+def _in_practice(result: answer.Plan) -> str:
+    """Where calibrated times are bound by something other than the roofline's memory."""
+    found: dict[str, list[int]] = {}
+    for point in result.points:
+        if point.bound != "memory":
+            found.setdefault(point.bound, []).append(point.batch)
+    if not found or result.limits.crossover_batch is not None:
+        return ""
+    places = (f"{bound}-bound at batch {_span(batches)}" for bound, batches in found.items())
+    return f" As calibrated, {' and '.join(places)}."
+
+
+def _span(batches: list[int]) -> str:
+    low, high = min(batches), max(batches)
+    return str(low) if low == high else f"{low}–{high}"
 
 
 def _print_limits(result: answer.Plan) -> None:
@@ -115,6 +136,20 @@ def _print_serving(serving: answer.Serving) -> None:
 
 def _range(interval: answer.Interval) -> str:
     return f"{seconds(interval.p10)} – {seconds(interval.p90)}"
+
+
+def _print_levers(scenario: Scenario, result: answer.Plan) -> None:
+    from planner.advice import advise
+
+    last = result.points[-1]
+    asked = scenario.model_copy(update={"batch": [last.batch], "context": [last.context]})
+    levers = advise(asked)
+    if levers:
+        print_table(
+            ("what helps", "TPOT", ""),
+            [(lever.text, f"{lever.gain:.2f}×", "faster") for lever in levers],
+            title=f"levers at batch {last.batch}, context {last.context:,}",
+        )
 
 
 def _print_kernels(result: answer.Plan) -> None:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]; without one the knee binds.")
 @click.option("--gpu", "gpus", multiple=True, metavar="GPU", help="Accelerator; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="All accelerators of the catalogue.")
+@click.option("--percentile", type=float, default=50, help="Percentile of the limit.")
 @click.option("--tp", type=int, help="Tensor-parallel ranks; default the fewest that fit.")
+@click.option("--best-tp", is_flag=True, help="Try every TP and keep the most tokens/s per GPU.")
 @json_option
 def command(
     as_json: bool,

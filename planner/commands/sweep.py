@@ -28,13 +28,21 @@ def _words(_: click.Context, __: click.Parameter, value: str | None) -> list[str
 @click.option("--context", type=NUMBERS, default="8192", help="Contexts.")
 @click.option("--weights", callback=_words, metavar="FORMAT[,…]", help="Weight formats.")
 @click.option("--kv", callback=_words, metavar="FORMAT[,…]", help="KV cache formats.")
+@click.option("--pp", type=int, default=1, help="Pipeline stages.")
+@click.option("--ep", type=int, default=1, help="Expert-parallel ranks.")
+@click.option("--attention-dp", type=int, default=1, help="Attention data-parallel ranks.")
+@click.option("--engine", metavar="ENGINE", help="vllm, sglang, trtllm or llama.cpp.")
 @json_option
-def command(as_json: bool, model: str, gpu: list[str], **axes: Any) -> None:
+def command(
+    as_json: bool, model: str, gpu: list[str], pp: int, ep: int, attention_dp: int,
+    engine: str | None, **axes: Any,
+) -> None:  # fmt: skip
     """Answer every combination of the axes for MODEL; CSV unless --json."""
     from planner.scenario import Scenario
     from planner.sweep import SweepRequest, sweep
 
-    result = sweep(SweepRequest(scenario=Scenario(model=model, gpu=gpu[0]), gpu=gpu, **axes))
+    base = Scenario(model=model, gpu=gpu[0], pp=pp, ep=ep, attention_dp=attention_dp, engine=engine)
+    result = sweep(SweepRequest(scenario=base, gpu=gpu, **axes))
     if as_json:
         print_json(result)
         return

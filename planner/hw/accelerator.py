@@ -86,7 +86,8 @@ class Accelerator:
         """
         if self.memory_bytes is None:
             raise MissingFigure(
-                f"gpu: {self.id} has no memory size on record; give memory_bytes for it"
+                f"gpu: {self.id} has no memory size on record; accepted: a .json or .toml "
+                f'file with base = "{self.id}", memory_bytes and source'
             )
         return self.memory_bytes
 

@@ -1,0 +1,73 @@
+"""Limits on TPOT and TTFT: what is said when they are missed, and the load that meets them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.advice import advise
+from planner.planning import plan
+from planner.resolve import resolve
+from planner.scenario import Scenario
+from planner.serving import serve
+from planner.targets import largest, largest_batch, percentile_factor
+
+LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
+BASE = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4, engine="vllm")
+
+
+@given(st.integers(0, 5000), st.integers(0, 5000))
+def test_the_largest_load_is_found(true: int, most: int) -> None:
+    assert largest(lambda loads: np.asarray(loads <= true), most) == min(true, most)
+
+
+def missed(**asked: object) -> list[str]:
+    answer = plan(BASE.model_copy(update=asked))
+    return [note.text for note in answer.notes if note.code == "limit_missed"]
+
+
+def test_a_met_limit_is_silent() -> None:
+    assert missed(batch=[8], context=[8192], tpot_ms=1000.0) == []
+    assert missed(concurrency=8, isl=512, osl=512, tpot_ms=1000.0, ttft_ms=60_000.0) == []
+
+
+def test_a_missed_tpot_limit_names_the_largest_batch() -> None:
+    deployment = resolve(BASE)
+    limit_s = float(deployment.time_s(20.0, 8192.0)) * 1.0001
+    (text,) = missed(batch=[64], context=[8192], tpot_ms=limit_s * 1e3)
+    assert "the largest batch within it is 20" in text
+    assert largest_batch(deployment, 8192, limit_s, 60) == 20
+
+
+def test_a_missed_limit_under_load_names_the_largest_concurrency() -> None:
+    deployment = resolve(BASE)
+    limit_s = float(serve(deployment, 16.0, 1024, 256).tpot_s) * 1.0001
+    (text,) = missed(concurrency=64, isl=1024, osl=256, tpot_ms=limit_s * 1e3)
+    assert "the largest concurrency within it is 16" in text
+
+
+@pytest.mark.parametrize("quantity", ["tpot", "ttft"])
+def test_percentiles_pass_through_the_interval(quantity: str) -> None:
+    deployment = resolve(BASE)
+    low, high = deployment.interval(quantity)
+    assert percentile_factor(deployment, quantity, 50) == 1
+    assert percentile_factor(deployment, quantity, 90) == pytest.approx(high)
+    assert percentile_factor(deployment, quantity, 10) == pytest.approx(low)
+    assert percentile_factor(deployment, quantity, 99) >= high
+
+
+def test_one_output_token_is_noted() -> None:
+    answer = plan(BASE.model_copy(update={"concurrency": 4, "isl": 100, "osl": 1}))
+    assert "one_output_token" in {note.code for note in answer.notes}
+
+
+def test_levers_are_the_ratio_of_two_answers() -> None:
+    asked = BASE.model_copy(update={"batch": [1], "context": [1024]})
+    levers = {lever.code: lever.gain for lever in advise(asked)}
+    before = plan(asked).points[0].tpot_s.p50
+    after = plan(asked.model_copy(update={"tp": 8})).points[0].tpot_s.p50
+    assert levers["tp_double"] == pytest.approx(before / after)
+    assert list(levers.values()) == sorted(levers.values(), reverse=True)
+    assert all(gain > 1 for gain in levers.values())
