@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -52,8 +53,12 @@ def saturation_intensity(step: Step, context: float) -> float:
     return float(flops.sum() / total) if total > 0 else math.inf
 
 
+@lru_cache(maxsize=256)
 def limits(step: Step, machine: Machine, context: float) -> Limits:
-    """Return the limits of a step on a machine at `context` cached tokens."""
+    """Return the limits of a step on a machine at `context` cached tokens.
+
+    Kept per deployment and context: every plan states them, whatever batch it asks about.
+    """
     main = int(_by_format(step, machine, context).argmax())
     ridge_format = machine.formats[main]
     ridge = machine.accelerator.ridge_point(ridge_format)
