@@ -107,6 +107,11 @@ class Fitted:
         self.problem, self.measured, self.weight = problem, measured, weight
         self.unknowns: Array = fit(problem, measured, weight, before.unknowns if before else None)
 
+    def predicted(self, use: Bools) -> Array:
+        """Return the times of all rows by a fit to those of which `use` is true [s]."""
+        weight = np.where(use, self.weight, 0.0)
+        return self.problem.predict(fit(self.problem, self.measured, weight, self.unknowns))
+
     def effects(self, use: Bools | None = None) -> Array:
         """Return the effects fitted to the rows of which `use` is true, all by default."""
         found = self.unknowns

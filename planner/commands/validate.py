@@ -26,16 +26,25 @@ COLUMNS: dict[Kind, tuple[str, ...]] = {
 
 
 @click.command()
-@click.argument("rows_csv", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("rows_csv", required=False,
+                type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
 @click.option("--predictions", type=click.Path(dir_okay=False, path_type=Path),
               help="Write a prediction for every row to this CSV file.")  # fmt: skip
+@click.option("--report", "report_md", type=click.Path(dir_okay=False, path_type=Path),
+              help="Without ROWS_CSV: write the report there, its charts beside it.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
-def command(rows_csv: Path, predictions: Path | None, as_json: bool) -> None:
+def command(
+    rows_csv: Path | None, predictions: Path | None, report_md: Path | None, as_json: bool
+) -> None:
     """Predict the measured runs of ROWS_CSV and print errors by group.
 
     The file holds serving, decode or memory rows, told apart by their columns. Predictions are made
-    without reading any measured column.
+    without reading any measured column. Without a file, the rows that the calibration is fitted to
+    are predicted, each by a fit that leaves it out: this takes some minutes.
     """
+    if rows_csv is None:
+        _left_out(report_md)
+        return
     from planner.validation import report
     from planner.validation.predict import predict
     from planner.validation.rows import read_rows
@@ -57,15 +66,35 @@ def command(rows_csv: Path, predictions: Path | None, as_json: bool) -> None:
     _print(lines)
 
 
+def _left_out(report_md: Path | None) -> None:
+    from planner.calibration.refit import refit_committed
+    from planner.validation.accuracy import report
+    from planner.validation.holdout import Holdout
+
+    found = report(Holdout(refit_committed()))
+    if report_md is None:
+        click.echo(found.text)
+        return
+    folder = report_md.parent / "accuracy"
+    folder.mkdir(parents=True, exist_ok=True)
+    report_md.write_text(found.text, encoding="utf-8")
+    for name, text in found.charts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    click.echo(f"{report_md}, {len(found.charts)} charts in {folder}")
+
+
 def _write(path: Path, kind: Kind, found: Sequence[Prediction]) -> None:
-    names = COLUMNS[kind]
+    from planner.calibration.intervals import NEARNESS
+
+    names, measured = COLUMNS[kind], NEARNESS[0]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("row", *names, "note"))
         for one in found:
             values = (one.values.get(name) for name in names)
             cells = ("" if value is None else f"{value:.6g}" for value in values)
-            writer.writerow((one.row, *cells, "; ".join(one.notes)))
+            near = [one.nearness] if one.nearness and one.nearness != measured else []
+            writer.writerow((one.row, *cells, "; ".join([*near, *one.notes])))
 
 
 def _print(lines: Sequence[Line]) -> None:

@@ -33,6 +33,8 @@ class Held:
     """What was left out with it: config, model, gpu, engine or family."""
     fold: str
     prediction: Prediction
+    doubt: str = ""
+    """Why the measurement is doubted; empty for most."""
 
     @property
     def mode(self) -> str:
@@ -75,11 +77,10 @@ class Holdout:
             *subjects(refit.serving.groups, self.serving),
             *subjects(refit.decode.groups, len(refit.decode.rows)),
         ]
-        self.sample_families = [
-            accelerator_tags(get_accelerator(one.gpu))["family"]
-            for one in refit.samples
-            for _ in one.seconds
-        ]
+        self.doubts = [*([""] * self.serving), *refit.decode.doubts]
+        self.sample_gpus = [one.gpu for one in refit.samples for _ in one.seconds]
+        families = {g: accelerator_tags(get_accelerator(g))["family"] for g in self.sample_gpus}
+        self.sample_families = [families[gpu] for gpu in self.sample_gpus]
 
     def held(self, by: str) -> Iterator[Held]:
         """Yield every row once, predicted without the rows that share its key."""
@@ -99,7 +100,46 @@ class Holdout:
         for place, one in zip(
             places, predict([self.rows[i] for i in places], figures), strict=True
         ):
-            yield Held(self.rows[place], self.subjects[place], by, fold, one)
+            yield self._one(place, by, fold, one)
+
+    def fitted(self) -> Iterator[Held]:
+        """Yield every row as the fit to all of them predicts it."""
+        found = predict(self.rows, from_json(self.refit.content))
+        for place, one in enumerate(found):
+            yield self._one(place, "nothing", "", one)
+
+    def _one(self, place: int, by: str, fold: str, prediction: Prediction) -> Held:
+        subject, doubt = self.subjects[place], self.doubts[place]
+        return Held(self.rows[place], subject, by, fold, prediction, doubt)
+
+    def held_samples(self) -> Iterator[HeldSample]:
+        """Yield every kernel sample, predicted without anything measured on its accelerator."""
+        times = self.refit.times
+        owners = [*(s.tags["gpu"] for s in self.subjects), *self.sample_gpus]
+        first = len(self.subjects)
+        for gpu in sorted(set(self.sample_gpus)):
+            out = np.array([owner == gpu for owner in owners])
+            predicted = times.predicted(~out)[first:]
+            place = 0
+            for one in self.refit.samples:
+                after = place + len(one.seconds)
+                if one.gpu == gpu:
+                    pure = one.features(get_accelerator(gpu))
+                    roof = np.maximum(pure.compute_s, pure.memory_s).sum(axis=0)
+                    kind = one.items[0].kind
+                    yield HeldSample(kind, gpu, one.seconds, predicted[place:after], roof)
+                place = after
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSample:
+    """Samples of one set: measured, predicted without their accelerator, and its roofline [s]."""
+
+    kind: str
+    gpu: str
+    measured: Array
+    predicted: Array
+    datasheet: Array
 
 
 LOW, HIGH = 0.1, 0.9
@@ -136,20 +176,21 @@ def intervals(rows: Sequence[Held]) -> dict[str, Any]:
                     if (e := error(held, name)) is not None
                 ]
                 classes[near] = _quantiles(found, list(classes.values()))
-            if any(classes.values()):
+            classes = {near: pair for near, pair in classes.items() if pair}
+            if classes:
                 factors[quantity][mode] = classes
     return {"coverage": _coverage(rows), "factors": factors, "engines": _engines(rows)}
 
 
 def _sound(held: Held) -> bool:
-    return held.row.remarks.get("suspect") != "1" and held.row.remarks.get("queued") != "1"
+    return not held.doubt and held.row.remarks.get("queued") != "1"
 
 
 def _quantiles(errors: Sequence[float], nearer: Sequence[list[float]]) -> list[float]:
-    """Return the factors to p10 and p90, never inside those of nearer classes."""
+    """Return the factors to p10 and p90; of a class with few rows, the next nearer's, wider."""
     if len(errors) >= FEWEST:
         low, high = np.exp(np.quantile(np.array(errors), [LOW, HIGH])).tolist()
-    elif nearer:
+    elif nearer and nearer[-1]:
         low, high = nearer[-1][0] ** WIDER, nearer[-1][1] ** WIDER
     else:
         return []
@@ -176,3 +217,21 @@ def _engines(rows: Sequence[Held]) -> dict[str, str]:
 def log_errors(rows: Sequence[Held], name: str) -> Array:
     """Return the log errors of a quantity over rows that have it."""
     return np.array([e for held in rows if (e := error(held, name)) is not None])
+
+
+def covered(rows: Sequence[Held], name: str) -> float | None:
+    """Return the share of rows inside the 80% interval that the other folds give [-]."""
+    folds: dict[str, list[float]] = {}
+    for held in rows:
+        found = error(held, name)
+        if found is not None:
+            folds.setdefault(held.fold, []).append(found)
+    if len(folds) < 2:
+        return None
+    inside = total = 0
+    for fold, errors in folds.items():
+        others = [e for other, found in folds.items() if other != fold for e in found]
+        low, high = np.quantile(others, [LOW, HIGH])
+        inside += int(((np.array(errors) >= low) & (np.array(errors) <= high)).sum())
+        total += len(errors)
+    return inside / total
