@@ -16,8 +16,6 @@ from planner.points import columns, evaluate
 from planner.resolve import Deployment, resolve
 from planner.roofline import Array
 from planner.scenario import Scenario
-from planner.serving import answer_serving
-from planner.targets import limit_notes
 from planner.timing import StepTime
 
 DEFAULT_CONTEXT = 8192
@@ -44,10 +42,7 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
     found = limits(deployment.step, deployment.machine, context)
     notes.append(_nearness_note(deployment))
     notes += _fit_notes(deployment, scenario, batches, context, fit)
-    notes += limit_notes(scenario, deployment, batches, context, fit)
-    if scenario.osl == 1:
-        notes.append(Note("one_output_token", "one output token leaves no time between tokens: "
-                          "TPOT is what a second one would take"))  # fmt: skip
+    notes += _load_notes(scenario, deployment, batches, context, fit)
 
     batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
     work, time = evaluate(deployment, batch, ctx)
@@ -56,11 +51,33 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
         limits=_limits(found),
         memory=_memory(deployment, found, fit, min(batches)),
         points=_points(columns(deployment, scenario.replicas, work, time, batch), batch, ctx),
-        serving=answer_serving(scenario, deployment),
+        serving=_serving(scenario, deployment),
         kernels=_kernels(deployment, work, time),
         notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
         editions=current_editions(),
     )
+
+
+def _serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
+    if scenario.concurrency is None:
+        return None
+    from planner.serving import answer_serving  # the decode question does without
+
+    return answer_serving(scenario, deployment)
+
+
+def _load_notes(
+    scenario: Scenario, deployment: Deployment, batches: list[int], context: int, fit: int
+) -> list[Note]:
+    notes = []
+    if scenario.tpot_ms is not None or scenario.ttft_ms is not None:
+        from planner.targets import limit_notes  # a question without limits does without
+
+        notes += limit_notes(scenario, deployment, batches, context, fit)
+    if scenario.osl == 1:
+        text = "one output token leaves no time between tokens: TPOT is what a second would take"
+        notes.append(Note("one_output_token", text))
+    return notes
 
 
 def _nearness_note(deployment: Deployment) -> Note:

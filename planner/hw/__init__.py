@@ -16,10 +16,10 @@ from planner.hw.catalogue import (
 )
 from planner.hw.figure import Figure, Link, Measured
 from planner.hw.formats import CHAINS, FORMATS, UnsupportedFormat
-from planner.hw.inline import InvalidAccelerator
 
 if TYPE_CHECKING:
     from planner.hw.describe import describe
+    from planner.hw.inline import InvalidAccelerator
     from planner.hw.links import AllReduce, LinkSpec, all_reduces, link_specs
     from planner.hw.prices import Price, PriceRow, list_prices, load_prices, price_per_hour
 
@@ -53,13 +53,14 @@ __all__ = [
 
 _LATER = {
     "describe": ("describe",),
+    "inline": ("InvalidAccelerator",),
     "links": ("AllReduce", "LinkSpec", "all_reduces", "link_specs"),
     "prices": ("Price", "PriceRow", "list_prices", "load_prices", "price_per_hour"),
 }
 
 
 def __getattr__(name: str) -> object:
-    """Load links, prices and descriptions when they are first used: a plan needs none of them."""
+    """Load what a plan does not need when it is first used."""
     for module, names in _LATER.items():
         if name in names:
             found = getattr(import_module(f"planner.hw.{module}"), name)

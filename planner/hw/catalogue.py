@@ -11,7 +11,6 @@ from typing import Any
 from planner.hw._data import EDITION, load
 from planner.hw.accelerator import Accelerator
 from planner.hw.figure import Figure, Link, Measured
-from planner.hw.inline import accelerator_from, override, read_accelerator
 
 VENDOR_WORDS = ("nvidia", "amd", "intel", "google", "aws", "apple", "huawei", "geforce", "tesla",
                 "instinct", "radeon")  # fmt: skip
@@ -105,13 +104,17 @@ def get_accelerator(
     if isinstance(gpu, Accelerator):
         return gpu
     if isinstance(gpu, Mapping):
+        from planner.hw import inline  # only a user's own accelerator needs it
+
         fields = dict(gpu)
         base = fields.pop("base", None)
         if base is None:
-            return accelerator_from(fields)
-        return override(get_accelerator(str(base), allow_files=False), fields)
+            return inline.accelerator_from(fields)
+        return inline.override(get_accelerator(str(base), allow_files=False), fields)
     name = fspath(gpu)
     if allow_files and name.lower().endswith((".json", ".toml")):
+        from planner.hw.inline import read_accelerator
+
         return read_accelerator(name)
     catalogue = load_catalogue()
     return catalogue[catalogue.resolve(name)]

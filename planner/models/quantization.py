@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from planner.models.dialects import METHODS, Config
-from planner.models.modules import Formats
 from planner.models.reader import ConfigError, Reader
 from planner.models.spec import Quantization
 from planner.precision import get_format
+
+if TYPE_CHECKING:
+    from planner.models.dialects import Config
+    from planner.models.modules import Formats
 
 
 def read_quantization(reader: Reader) -> Quantization:
@@ -21,6 +24,8 @@ def read_quantization(reader: Reader) -> Quantization:
         return Quantization("none")
     if not isinstance(config, Mapping):
         raise ConfigError("quantization_config: expected an object")
+    from planner.models.dialects import METHODS  # most configs have no quantisation
+
     method = _method(config)
     read = METHODS.get(method)
     if read is None:
