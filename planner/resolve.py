@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from planner.calibration import Calibration, Subject, current, subject_of
 from planner.decode import Step, step_kernels
@@ -14,7 +14,6 @@ from planner.models import get_model
 from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, Note
 from planner.parallel import Sharding, collectives
-from planner.prefill import prompt_step
 from planner.roofline import Array, Numeric
 from planner.scenario import Scenario
 from planner.timing import Layout, Machine
@@ -31,9 +30,6 @@ class Deployment:
     engine: Engine
     step: Step
     machine: Machine
-    prompt: Step
-    """The step that runs prompts."""
-    prompt_machine: Machine
     subject: Subject
     figures: Calibration
     """What the machines were calibrated with."""
@@ -42,6 +38,20 @@ class Deployment:
     """Weight format as stated in the answer: the one asked for, or the checkpoint's."""
     notes: tuple[Note, ...]
 
+    @cached_property
+    def prompt(self) -> Step:
+        """The step that runs prompts; the decode question does without."""
+        from planner.prefill import prompt_step
+
+        return prompt_step(self.spec, self.formats, self.sharding)
+
+    @cached_property
+    def prompt_machine(self) -> Machine:
+        """The machine seen by a prompt's kernels."""
+        machine = machine_for(self.prompt, self.spec, self.accelerator, self.figures)
+        efficiency = self.figures.efficiency(machine.items, self.subject, "prompt")
+        return machine.with_efficiency(efficiency)
+
     def time_s(self, batch: Numeric, context: Numeric) -> Array:
         """Return the (calibrated) TPOT at every batch and context, which broadcast [s]."""
         return self.machine.time(self.step.work(batch, context)).total_s
@@ -49,14 +59,8 @@ class Deployment:
     def calibrated(self, calibration: Calibration, subject: Subject) -> Deployment:
         """Return the same deployment reaching what a calibration says of a subject."""
         decode = calibration.efficiency(self.machine.items, subject, "decode")
-        prompt = calibration.efficiency(self.prompt_machine.items, subject, "prompt")
-        return replace(
-            self,
-            subject=subject,
-            figures=calibration,
-            machine=self.machine.with_efficiency(decode),
-            prompt_machine=self.prompt_machine.with_efficiency(prompt),
-        )
+        machine = self.machine.with_efficiency(decode)
+        return replace(self, subject=subject, figures=calibration, machine=machine)
 
     def interval(self, quantity: str = "tpot") -> tuple[float, float]:
         """Return the factors from p50 to p10 and p90 of a time: tpot or ttft [-]."""
@@ -97,10 +101,7 @@ def _deployed(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: C
     stated = spec.weights_name(weights)
     formats = spec.formats(weights, kv or _default_kv(spec, stated, engine))
     step = Step(step_kernels(spec, formats), sharding)
-    prompt = prompt_step(spec, formats, sharding)
-    sent, layout = collectives(spec, sharding), Layout(spec.layers, spec.hidden)
-    spread = figures.routing_spread
-    machine = Machine(accelerator, step.kernels, sent, layout, spread)
+    machine = machine_for(step, spec, accelerator, figures)
     subject = subject_of(spec, accelerator, formats, engine_name, version)
     found = Deployment(
         spec=spec,
@@ -110,8 +111,6 @@ def _deployed(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: C
         engine=engine,
         step=step,
         machine=machine,
-        prompt=prompt,
-        prompt_machine=Machine(accelerator, prompt.kernels, sent, layout, spread),
         subject=subject,
         figures=figures,
         memory=plan_memory(spec, accelerator, sharding, formats, engine),
@@ -119,6 +118,14 @@ def _deployed(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: C
         notes=(*spec.notes, *machine.notes, *_domain_note(accelerator, sharding)),
     )
     return found.calibrated(figures, subject)
+
+
+def machine_for(
+    step: Step, spec: ModelSpec, accelerator: Accelerator, figures: Calibration
+) -> Machine:
+    """Return an accelerator as a step of a model sees it, before calibration."""
+    sent, layout = collectives(spec, step.sharding), Layout(spec.layers, spec.hidden)
+    return Machine(accelerator, step.kernels, sent, layout, figures.routing_spread)
 
 
 def _default_kv(spec: ModelSpec, weights: str, engine: Engine) -> str | None:
