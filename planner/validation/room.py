@@ -21,7 +21,8 @@ def room_of_run(deployment: Deployment, clients: Array, isl: Array, osl: Array) 
 
     Published runs are set up for the clients they are run with, and do not say how. Where the
     engine's defaults do not hold them but a larger share of memory and an 8-bit cache would, those
-    are assumed; where even they would not, the defaults are.
+    are assumed; where even they would not, the defaults are. A run whose weights do not fit as
+    assumed ran all the same, so that something else was assumed wrongly: no queue then.
     """
     room = room_for(deployment, isl, osl)
     if (clients <= room).all():
@@ -32,4 +33,5 @@ def room_of_run(deployment: Deployment, clients: Array, isl: Array, osl: Array) 
     memory = plan_memory(deployment.spec, deployment.accelerator, deployment.sharding, formats,
                          deployment.engine, TUNED_FRACTION)  # fmt: skip
     tuned = room_for(deployment, isl, osl, memory)
-    return np.where((clients > room) & (clients <= tuned), clients, room)
+    held = (clients <= tuned) | (memory.kv_pool_bytes_per_gpu <= 0)
+    return np.where((clients > room) & held, clients, room)

@@ -38,7 +38,7 @@ def setup(row: Row) -> Setup:
     """
     spec = find_model(row)
     accelerator = get_accelerator(row.inputs["gpu"])
-    engine = row.inputs["engine"].lower()
+    engine = engine_name(row.inputs["engine"])
     spec, weights, notes = as_stored(spec, _stated(row, spec))
     split = _split(row)
     kv = row.inputs.get("kv_dtype") or None
@@ -69,6 +69,15 @@ def backend(printed: str) -> str:
     """Return the family of a backend as printed: rocm for HIP and its variants, vulkan…"""
     word = re.split(r"[ _-]", printed.lower())[0]
     return {"hip": "rocm", "rocwmma": "rocm", "main": ""}.get(word, word)
+
+
+def engine_name(printed: str) -> str:
+    """Return the engine a row names: a profile's id where that is part of what is printed."""
+    name = printed.strip().lower()
+    if name in engines():
+        return name
+    spelled = {"tensorrt": "trtllm", "trt": "trtllm", "vllm": "vllm", "sglang": "sglang"}
+    return next((known for part, known in spelled.items() if part in name), name)
 
 
 def find_model(row: Row) -> ModelSpec:

@@ -1,0 +1,124 @@
+"""Rows of measured runs: recognised, kept apart from their results, every one answered."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from planner.calibration.committed import committed_rows
+from planner.validation.predict import predict
+from planner.validation.report import errors, report
+from planner.validation.rows import INPUTS, MEASURED, UnknownRows, read_rows, recognise
+from planner.validation.setup import backend, engine_name
+
+KINDS = ("serving", "decode", "memory")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_recognises_its_own_columns(kind: str) -> None:
+    assert recognise(INPUTS[kind] + MEASURED[kind]) == kind  # type: ignore[index]
+    assert recognise(INPUTS[kind]) == kind  # type: ignore[index]
+
+
+def test_refuses_other_columns(tmp_path: Path) -> None:
+    with pytest.raises(UnknownRows, match="serving: concurrency"):
+        recognise(["a", "b"])
+    path = tmp_path / "empty.csv"
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(UnknownRows):
+        read_rows(path)
+
+
+def test_inputs_hold_no_result() -> None:
+    for kind in KINDS:
+        assert not set(INPUTS[kind]) & set(MEASURED[kind])  # type: ignore[index]
+        assert not set(INPUTS[kind]) & {"queued", "suspect", "source", "note"}  # type: ignore[index]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_do_not_depend_on_results(kind: str) -> None:
+    rows = committed_rows(kind)[::7]
+    shuffled = [row.measured for row in rows]
+    shuffled = shuffled[len(shuffled) // 3 :] + shuffled[: len(shuffled) // 3]
+    spoiled = [
+        replace(row, measured=measured, remarks={})
+        for row, measured in zip(rows, shuffled, strict=True)
+    ]
+    blank = [replace(row, measured={}, remarks={}) for row in rows]
+    wanted = [p.values for p in predict(rows)]
+    assert [p.values for p in predict(spoiled)] == wanted
+    assert [p.values for p in predict(blank)] == wanted
+
+
+def test_every_serving_row_is_answered() -> None:
+    found = predict(committed_rows("serving"))
+    assert all(p.values["tpot_ms"] > 0 and p.values["ttft_ms"] > 0 for p in found)
+    for p in found:
+        assert p.values["tpot_p10_ms"] < p.values["tpot_ms"] < p.values["tpot_p90_ms"]
+
+
+def test_a_row_that_cannot_be_set_up_says_why() -> None:
+    row = committed_rows("serving")[0]
+    unknown = replace(row, inputs={**row.inputs, "model": "nobody/nothing"})
+    found = predict([row, unknown])
+    assert found[0].values
+    assert not found[1].values
+    assert "unknown model" in found[1].notes[0]
+
+
+def test_other_engines_accelerators_and_formats_are_answered() -> None:
+    row = committed_rows("serving")[0]
+    changes = (
+        {"engine": "dynamo-sglang"}, {"engine": "something new"}, {"gpu": "mi355x"},
+        {"gpu": "b300-sxm"}, {"weight_format": "mxfp4"}, {"weight_format": "odd"},
+        {"engine_version": "99.0"}, {"gpu": "a100-sxm4-80gb"}, {"pp": "2", "gpus": "16"},
+    )  # fmt: skip
+    rows = [replace(row, inputs={**row.inputs, **change}) for change in changes]
+    for found in predict(rows):
+        assert np.isfinite(found.values["tpot_ms"])
+
+
+def test_names_of_engines_and_backends() -> None:
+    assert engine_name("TensorRT-LLM") == "trtllm"
+    assert engine_name("dynamo-vllm") == "vllm"
+    assert engine_name("gpt-fast") == "gpt-fast"
+    assert backend("rocm 6.3.1") == backend("hip") == backend("rocwmma") == "rocm"
+    assert backend("vulkan_radv") == backend("vulkan") == "vulkan"
+
+
+def test_report_groups_and_counts() -> None:
+    rows = committed_rows("decode")[:60]
+    lines = report(rows, predict(rows))
+    overall = next(line for line in lines if line.group == "all")
+    assert overall.errors.rows <= 60
+    by_gpu = [line for line in lines if line.by == "gpu"]
+    assert sum(line.errors.rows for line in by_gpu) == overall.errors.rows
+
+
+def test_errors_by_hand() -> None:
+    found = errors([1.0, 2.0, 4.0], [1.0, 1.0, 5.0])
+    assert found.median == pytest.approx(0.2)
+    assert found.mean == pytest.approx(0.4)
+    assert found.bias == pytest.approx(0.0)
+
+
+def test_command_writes_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from planner.cli import main
+
+    rows = committed_rows("serving")[:5]
+    source, target = tmp_path / "rows.csv", tmp_path / "out.csv"
+    with source.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, INPUTS["serving"])
+        writer.writeheader()
+        writer.writerows(row.inputs for row in rows)
+    main(["validate", str(source), "--predictions", str(target)])
+    assert "5 serving rows, 5 answered" in capsys.readouterr().out
+    with target.open(encoding="utf-8", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [line["row"] for line in written] == [row.inputs["row"] for row in rows]
+    for line in written:
+        assert float(line["tpot_p10_ms"]) < float(line["tpot_ms"]) < float(line["tpot_p90_ms"])
