@@ -88,8 +88,8 @@ def test_the_jacobian_is_the_derivative() -> None:
 def small() -> Refit:
     rows = [r for r in committed_rows("serving") if not r.inputs["speculative"]][::16]
     priors = committed_priors()
-    return Refit(ServingRows.of(rows), DecodeRows.of(committed_rows("decode")[::60]),
-                 read_samples()[::24], Priors.of(priors), priors["edition"])  # fmt: skip
+    return Refit(ServingRows.of(rows), DecodeRows.of(committed_rows("decode")[:40]),
+                 read_samples()[::60], Priors.of(priors), priors["edition"])  # fmt: skip
 
 
 def test_refits_are_equal(small: Refit) -> None:
