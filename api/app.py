@@ -31,7 +31,7 @@ from api.system.controllers import SystemController, WorkspaceController, versio
 from api.system.metrics import Metrics
 from api.system.workspace import Workspaces
 from api.web import log
-from api.web.accept import before_request
+from api.web.accept import before_request, query_names
 from api.web.body import BodyPlugin
 from api.web.context import Services, caller, services
 from api.web.gate import Gate
@@ -83,7 +83,9 @@ def create_app(settings: Settings | None = None) -> Application:
     )
     app.gate = Gate(settings, metrics)
     app.gate.allowed = _methods(app)
-    complete(app, app.plugins.get(OpenAPIPlugin).provide_openapi_schema())
+    schema = app.plugins.get(OpenAPIPlugin).provide_openapi_schema()
+    complete(app, schema)
+    app.state.query_names = query_names(schema)
     return app
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from litestar import Request
 
 from api.web.body import refuse_nul
-from api.web.problem import Problem
+from api.web.problem import FieldError, Problem
 
 JSON = "application/json"
 CSV = "text/csv"
 MARKDOWN = "text/markdown"
+JSON_LINES = ("application/jsonl", "application/x-ndjson")
 PARQUET = "application/vnd.apache.parquet"
 
 
@@ -50,14 +51,45 @@ def _quality(offered: str, ranges: Sequence[tuple[str, float]]) -> float:
     return 0.0
 
 
+def query_names(document: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """Return the query parameters each operation of an OpenAPI document has, by operation id."""
+    return {
+        operation["operationId"]: frozenset(
+            parameter["name"]
+            for parameter in operation.get("parameters", ())
+            if parameter.get("in") == "query"
+        )
+        for item in document["paths"].values()
+        for operation in item.values()
+        if isinstance(operation, dict) and "operationId" in operation
+    }
+
+
+def _check_query(request: Request[Any, Any, Any], operation: object) -> None:
+    """Refuse parameters an operation does not have: a misspelt filter would filter nothing."""
+    known = request.app.state.query_names.get(operation)
+    unknown = sorted(set(request.query_params) - known) if known is not None else []
+    if unknown:
+        accepted = ", ".join(sorted(known)) or "none"
+        message = f"{unknown[0]}: unknown query parameter; accepted: {accepted}"
+        raise Problem(400, message, errors=[FieldError(field=unknown[0], message=message)])
+
+
 async def before_request(request: Request[Any, Any, Any]) -> None:
-    """Refuse what the client cannot read (406) and bodies that do not say they are JSON (415)."""
+    """Refuse unknown parameters (400), unreadable answers (406), bodies not called JSON (415)."""
     handler = request.route_handler
     if request.method == "OPTIONS" or handler.opt.get("any_media"):
         return
+    _check_query(request, handler.operation_id)
     choose(request.headers.get("accept"), handler.opt.get("produces", (JSON,)))
     if request.method in {"POST", "PUT", "PATCH"} and not handler.opt.get("bodiless"):
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != JSON:
-            raise Problem(415, f"Content-Type: {kind or 'none'}; accepted: {JSON}")
+        kind, accepted = body_kind(request), handler.opt.get("consumes", (JSON,))
+        if kind not in accepted:
+            told = f"Content-Type: {kind or 'none'}; accepted: {', '.join(accepted)}"
+            raise Problem(415, told)
         refuse_nul(await request.body())
+
+
+def body_kind(request: Request[Any, Any, Any]) -> str:
+    """Return the media type that a request gives its body."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
