@@ -25,15 +25,19 @@ def prompt_step(spec: ModelSpec, formats: Formats, sharding: Sharding) -> Step:
     return Step(prompt_kernels(spec, formats), sharding)
 
 
-def prompt_work(step: Step, isl: Numeric, prompts: Numeric = 1.0,
-                prefix_hit: Numeric = 0.0) -> StepWork:  # fmt: skip
+def prompt_work(
+    step: Step, isl: Numeric, prompts: Numeric = 1.0, prefix_hit: Numeric = 0.0,
+    of_a_token: Numeric | None = None,
+) -> StepWork:  # fmt: skip
     """Return the work of `prompts` prompts of `isl` tokens of which a share is cached already.
 
     A token attends to those before it, on average prefix + (isl − prefix)/2; each sequence's cache
-    moves once. Arrays broadcast.
+    moves once. `of_a_token` is the length of the prompt a random token belongs to where prompts
+    differ, E[isl²]/E[isl] [token]. Arrays broadcast.
     """
-    isl, prompts, prefix_hit = np.broadcast_arrays(
-        np.asarray(isl, float), np.asarray(prompts, float), np.asarray(prefix_hit, float)
-    )
+    isl, prompts, prefix_hit, whole = np.broadcast_arrays(
+        np.asarray(isl, float), np.asarray(prompts, float), np.asarray(prefix_hit, float),
+        np.asarray(isl if of_a_token is None else of_a_token, float),
+    )  # fmt: skip
     fresh = np.maximum(isl * (1.0 - prefix_hit), 1.0)
-    return step.work(prompts, isl - fresh / 2, fresh)
+    return step.work(prompts, whole * (1.0 - fresh / isl / 2), fresh)

@@ -22,6 +22,7 @@ import numpy as np
 
 from planner import answer
 from planner.calibration import Calibration, Speculation, Subject
+from planner.lengths import Lengths
 from planner.memory import Memory
 from planner.prefill import prompt_work
 from planner.resolve import Deployment
@@ -130,24 +131,26 @@ def steady_state(
 
 
 def serve(
-    deployment: Deployment, concurrency: Numeric, isl: Numeric, osl: Numeric,
+    deployment: Deployment, concurrency: Numeric, isl: Numeric | Lengths, osl: Numeric | Lengths,
     prefix_hit: float = 0.0, room: Numeric | None = None, speculation: Speculation | None = None,
 ) -> Steady:  # fmt: skip
     """Return the steady state of a deployment under `concurrency` clients; arrays broadcast.
 
-    Prompts run one on every attention-DP rank at a time. A sequence is at half its output on
-    average, which is the context of a step; `room` is the sequences held at once, by default what
+    `isl` and `osl` are lengths [token], or distributions of them. Prompts run one on every
+    attention-DP rank at a time. A sequence is at half its output on average, which is the context
+    of a step; `room` is the sequences held at once, by default what
     the engine's pool has place for. `speculation` turns multi-token prediction on.
     """
-    clients, isl, osl = np.broadcast_arrays(
-        np.asarray(concurrency, float), np.asarray(isl, float), np.asarray(osl, float)
+    (isl, of_a_token), (osl, of_a_step) = (_moments(lengths) for lengths in (isl, osl))
+    clients, isl, osl, of_a_token, of_a_step = np.broadcast_arrays(
+        np.asarray(concurrency, float), isl, osl, of_a_token, of_a_step
     )
-    context = isl + osl / 2
+    context = isl + of_a_step / 2
     ranks = deployment.sharding.attention_dp
-    work = prompt_work(deployment.prompt, isl, ranks, prefix_hit)
+    work = prompt_work(deployment.prompt, isl, ranks, prefix_hit, of_a_token)
     prompt = deployment.prompt_machine.time(work).total_s
     together = np.maximum(np.floor(deployment.engine.chunk_tokens / isl), 1.0) * ranks
-    many = prompt_work(deployment.prompt, isl, together, prefix_hit)
+    many = prompt_work(deployment.prompt, isl, together, prefix_hit, of_a_token)
     bunched = deployment.prompt_machine.time(many).total_s / together
     return steady_state(
         lambda running: step_s(deployment, running, context, speculation),
@@ -155,6 +158,13 @@ def serve(
         room_for(deployment, isl, osl) if room is None else room,
         Queueing.of(deployment.figures, deployment.subject),
     )  # fmt: skip
+
+
+def _moments(lengths: Numeric | Lengths) -> tuple[Array, Array]:
+    """Mean length, and length of the sequence a random token or step belongs to [token]."""
+    if isinstance(lengths, Lengths):
+        return np.asarray(lengths.mean), np.asarray(lengths.of_a_step)
+    return np.asarray(lengths, float), np.asarray(lengths, float)
 
 
 def step_s(deployment: Deployment, batch: Numeric, context: Numeric,

@@ -257,6 +257,33 @@ TOL = 3e-4
 ROUNDS = 30
 
 
+FAINT = 0.02
+"""Information of data over that of the prior below which an unknown is solved for alone [-]."""
+
+
+class Normal:
+    """The normal equations of a round; unknowns that data hardly see are taken as uncoupled."""
+
+    def __init__(self, matrix: Any, precision: Array) -> None:
+        """Keep the equations of a weighted Jacobian (row, unknown) and the priors' precision."""
+        seen = np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel()
+        self.diagonal = seen + precision
+        self.coupled = np.flatnonzero(seen > FAINT * precision)
+        part = matrix.tocsc()[:, self.coupled]
+        self.matrix = (part.T @ part).toarray()
+        self.matrix[np.diag_indices_from(self.matrix)] += precision[self.coupled]
+
+    def step(self, gradient: Array, damping: float) -> Array:
+        """Return the step against a gradient, damped after Levenberg and Marquardt."""
+        step: Array = -gradient / (self.diagonal * (1.0 + damping))
+        damped = self.matrix.copy()
+        damped[np.diag_indices_from(damped)] *= 1.0 + damping
+        step[self.coupled] = solve(
+            damped, -gradient[self.coupled], assume_a="pos", check_finite=False
+        )
+        return step
+
+
 def fit(problem: Problem, measured: Array, weight: Array, start: Array | None = None) -> Array:
     """Return the effects that explain `measured` [s]; rows of weight zero are left out.
 
@@ -280,14 +307,10 @@ def fit(problem: Problem, measured: Array, weight: Array, start: Array | None = 
     for _ in range(ROUNDS):
         pull = scale * (1 + (error / knee) ** 2) ** -0.25
         matrix = sparse.diags(pull) @ (sparse.diags(1 / times[use]) @ slopes[use])
-        normal = (matrix.T @ matrix).toarray()
-        normal[np.diag_indices_from(normal)] += precision
+        normal = Normal(matrix, precision)
         gradient = matrix.T @ (pull * error) + precision * theta
         for _ in range(8):
-            damped = normal.copy()
-            damped[np.diag_indices_from(damped)] *= 1.0 + damping
-            full = solve(damped, -gradient, assume_a="pos", check_finite=False)
-            step = np.clip(full, -LONGEST_STEP, LONGEST_STEP)
+            step = np.clip(normal.step(gradient, damping), -LONGEST_STEP, LONGEST_STEP)
             found = np.log(problem.predict(theta + step)[use]) - target
             after = cost(found, theta + step)
             if after < best:

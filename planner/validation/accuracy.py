@@ -173,9 +173,9 @@ def _choosing(held: dict[str, list[Held]]) -> str:
     parts = [
         "## Choosing well\n",
         (
-            "Among the measured runs of one model, input and output length that meet a limit on "
-            "TPOT, the run with the highest predicted tokens/s per GPU is chosen; its measured rate is "
-            "compared with the best run's.\n"
+            "Among the measured runs of one model, input and output length that meet a limit "
+            "on TPOT, the run with the highest predicted tokens/s per GPU is chosen; its measured "
+            "rate is compared with the best run's.\n"
         ),
         f"| left out | choices | within {CLOSE:.0%} of the best | median | worst tenth |",
         "|---|---|---|---|---|",
