@@ -173,9 +173,7 @@ def test_memory_units(name, expected):
 
 def test_memory_not_on_record_is_an_error_only_when_asked_for():
     acc = hw.get_accelerator("m4")
-    with pytest.raises(
-        hw.MissingFigure, match="m4 has no memory size on record.*memory_bytes"
-    ):
+    with pytest.raises(hw.MissingFigure, match=r"m4 has no memory size on record.*memory_bytes"):
         acc.memory()
     assert hw.get_accelerator("h100").memory() == 80 * GIB
 
