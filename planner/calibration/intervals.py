@@ -16,6 +16,8 @@ NEARNESS = (
 )
 """Classes of cases: what is measured, from near to far."""
 
+COVERED = ("pairs", "gpus", "families", "vendors")
+
 SERVING = "serving"
 """Mode of a case that no benchmark's loop explains: an engine that serves."""
 
@@ -28,6 +30,7 @@ class Coverage:
     """Accelerator and model joined by a bar."""
     gpus: frozenset[str]
     families: frozenset[str]
+    vendors: frozenset[str]
 
     def nearness(self, subject: Subject) -> str:
         """Return the class of a subject."""
@@ -49,13 +52,15 @@ class Intervals:
     """From a prediction to its p10 and p90, by quantity, mode and nearness [-]."""
     engines: Mapping[str, str]
     """Mode of engines that were never measured serving."""
+    unseen_vendor: float = 1.0
+    """Factor on the width of the interval where nothing of a vendor was measured [-]."""
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Intervals:
         """Return the intervals a parsed calibration file holds."""
         return cls(
             coverage={
-                mode: Coverage(*(frozenset(row[n]) for n in ("pairs", "gpus", "families")))
+                mode: Coverage(*(frozenset(row.get(n, ())) for n in COVERED))
                 for mode, row in content.get("coverage", {}).items()
             },
             factors={
@@ -66,6 +71,7 @@ class Intervals:
                 for quantity, modes in content.get("factors", {}).items()
             },
             engines=content.get("engines", {}),
+            unseen_vendor=content.get("unseen_vendor", 1.0),
         )
 
     def mode(self, subject: Subject) -> str:
@@ -80,5 +86,11 @@ class Intervals:
 
     def of_case(self, quantity: str, subject: Subject) -> tuple[float, float]:
         """Return the factors from a predicted time to its p10 and p90 [-]."""
-        classes = self.factors.get(quantity, {}).get(self.mode(subject), {})
-        return classes.get(self.nearness(subject), (1.0, 1.0))
+        mode = self.mode(subject)
+        if mode not in self.coverage:
+            return 1.0, 1.0
+        classes = self.factors.get(quantity, {}).get(mode, {})
+        low, high = classes.get(self.nearness(subject), (1.0, 1.0))
+        if subject.tags["vendor"] in self.coverage[mode].vendors:
+            return low, high
+        return low**self.unseen_vendor, high**self.unseen_vendor

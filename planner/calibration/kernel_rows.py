@@ -108,4 +108,4 @@ def add_samples(design: Design, sets: Sequence[Samples], offset: int) -> tuple[A
         offset += n
         times.append(one.seconds)
         weights.append(np.full(n, 1.0 / n))
-    return np.concatenate(times), np.concatenate(weights)
+    return np.concatenate([[], *times]), np.concatenate([[], *weights])

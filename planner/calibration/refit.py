@@ -73,18 +73,36 @@ class ServingRows:
     def states(self, calibration: Calibration) -> States:
         """Return what a calibration predicts of every row."""
         clients, isl, osl = (self.input(name) for name in ("concurrency", "isl", "osl"))
-        found = States(*(np.zeros(len(self.rows)) for _ in range(5)))
+        found = States(*(np.zeros(len(self.rows)) for _ in range(6)))
         for group in self.groups:
             at = group.rows
             one = group.deployment.calibrated(calibration, group.deployment.subject)
             room = room_of_run(one, clients[at], isl[at], osl[at])
             state = serve(one, clients[at], isl[at], osl[at], room=room)
             found.running[at] = state.running
+            found.queued[at] = state.queued
             found.decode_s[at] = state.decode_s
             found.own_s[at] = state.prompts.own_s
             found.bunched_s[at] = state.prompts.bunched_s
             found.burst[at] = Queueing.of(calibration, one.subject).burst
         return found
+
+    def doubts(self, states: States) -> list[str]:
+        """Return why a row is doubted; empty for most.
+
+        A request waits at most for the prompts of all other clients while the pool has room; one
+        that waits several times as long met a limit that its row does not state.
+        """
+        clients = self.input("concurrency")
+        most = states.own_s + clients * states.own_s / self.ranks
+        late = (self.measured("ttft_ms") > LATEST * most) & (states.queued < 1)
+        return [_LATE if flag else "" for flag in late.tolist()]
+
+
+LATEST = 2.5
+"""Times the prompts of all clients beyond which a TTFT is doubted [-]."""
+
+_LATE = "waits longer than all clients' prompts take, though the pool has room"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +110,7 @@ class States:
     """Predicted steady states of rows."""
 
     running: Array
+    queued: Array
     decode_s: Array
     own_s: Array
     bunched_s: Array

@@ -77,7 +77,8 @@ class Holdout:
             *subjects(refit.serving.groups, self.serving),
             *subjects(refit.decode.groups, len(refit.decode.rows)),
         ]
-        self.doubts = [*([""] * self.serving), *refit.decode.doubts]
+        states = refit.serving.states(from_json(refit.content))
+        self.doubts = [*refit.serving.doubts(states), *refit.decode.doubts]
         self.sample_gpus = [one.gpu for one in refit.samples for _ in one.seconds]
         families = {g: accelerator_tags(get_accelerator(g))["family"] for g in self.sample_gpus}
         self.sample_families = [families[gpu] for gpu in self.sample_gpus]
@@ -146,6 +147,10 @@ LOW, HIGH = 0.08, 0.92
 """Quantiles of the left-out errors that make an 80% interval: folds differ, so that the tenth and
 ninetieth percentile of other folds hold 75% of a fold's rows [-]."""
 
+UNSEEN_VENDOR = 1.5
+"""Factor on the width of the interval of a vendor of which a mode measured nothing (assumption: the
+families that can be left out are of one vendor, so that this width cannot be checked) [-]."""
+
 FEWEST = 30
 """Rows below which a class takes the next nearer class's interval, widened [-]."""
 
@@ -182,7 +187,12 @@ def intervals(rows: Sequence[Held]) -> dict[str, Any]:
             classes = {near: pair for near, pair in classes.items() if pair}
             if classes:
                 factors[quantity][mode] = classes
-    return {"coverage": _coverage(rows), "factors": factors, "engines": _engines(rows)}
+    return {
+        "coverage": _coverage(rows),
+        "factors": factors,
+        "engines": _engines(rows),
+        "unseen_vendor": UNSEEN_VENDOR,
+    }
 
 
 def _sound(held: Held) -> bool:
@@ -204,10 +214,12 @@ def _coverage(rows: Sequence[Held]) -> dict[str, Any]:
     found: dict[str, dict[str, set[str]]] = {}
     for held in rows:
         tags = held.subject.tags
-        mode = found.setdefault(held.mode, {"pairs": set(), "gpus": set(), "families": set()})
+        names = ("pairs", "gpus", "families", "vendors")
+        mode = found.setdefault(held.mode, {name: set() for name in names})
         mode["pairs"].add(f"{tags['gpu']}|{tags['model']}")
         mode["gpus"].add(tags["gpu"])
         mode["families"].add(tags["family"])
+        mode["vendors"].add(tags["vendor"])
     return {mode: {k: sorted(v) for k, v in sets.items()} for mode, sets in found.items()}
 
 
