@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,13 +59,18 @@ def read_measurements(path: Path, context: Context = NOTHING_SAID) -> Measuremen
     return read_text(text, context, path.name)
 
 
-def read_text(text: str, context: Context = NOTHING_SAID, origin: str = "results") -> Measurements:
-    """Return the rows of the text of results; `origin` names it in messages."""
+def read_text(
+    text: str, context: Context = NOTHING_SAID, origin: str = "results", *, local: bool = True
+) -> Measurements:
+    """Return the rows of the text of results; `origin` names it in messages.
+
+    `local=False` opens no file that results name.
+    """
     entries = _objects(text)
     if entries is None:
-        return _table(text, context, origin)
+        return _table(text, context, origin, local)
     reader = _reader(entries, origin)
-    return _complete(reader, entries, context, origin)
+    return _complete(reader, entries, context, origin, local)
 
 
 def _objects(text: str) -> list[Entry] | None:
@@ -94,7 +99,9 @@ def _reader(entries: list[Entry], origin: str) -> Reader:
     raise UnknownResults(f"results: {origin} is in no format known here; accepted: {ACCEPTED}")
 
 
-def _complete(reader: Reader, entries: list[Entry], context: Context, origin: str) -> Measurements:
+def _complete(
+    reader: Reader, entries: Sequence[Entry], context: Context, origin: str, local: bool
+) -> Measurements:
     rows: list[Row] = []
     notes: dict[str, None] = {}
     for entry in entries:
@@ -102,30 +109,37 @@ def _complete(reader: Reader, entries: list[Entry], context: Context, origin: st
             if isinstance(found, str):
                 notes[found] = None
             else:
-                rows.append(complete(found, context, len(rows) + 1, origin))
+                rows.append(complete(found, context, len(rows) + 1, origin, local=local))
     if not rows:
         why = "; ".join(notes) or "it holds no runs"
         raise UnknownResults(f"results: {origin} gives nothing to fit: {why}")
     return Measurements(reader.name, tuple(rows), tuple(notes))
 
 
-def _table(text: str, context: Context, origin: str) -> Measurements:
+def _table(text: str, context: Context, origin: str, local: bool) -> Measurements:
     """Read a CSV: of llama-bench, or of rows in the project's own columns."""
-    columns = next(csv.reader(io.StringIO(text)), [])
     bench = next(reader for reader in READERS if reader.read is llama_bench)
-    if bench.keys <= set(columns):
-        return _complete(bench, list(csv.DictReader(io.StringIO(text))), context, origin)
+    rows: list[Row] = []
     try:
-        rows = rows_of(io.StringIO(text))
-    except UnknownRows:
+        lines = csv.DictReader(io.StringIO(text))
+        entries = list(lines) if bench.keys <= set(lines.fieldnames or ()) else None
+        if entries is None:
+            rows = rows_of(io.StringIO(text))
+    except (UnknownRows, csv.Error):
         raise UnknownResults(
             f"results: {origin} is in no format known here; accepted: {ACCEPTED}"
         ) from None
+    except ValueError:
+        raise UnknownResults(f"results: {origin} has a figure that is not a number") from None
+    if entries is not None:
+        return _complete(bench, entries, context, origin, local)
     runs = [Run(row.kind, {k: v for k, v in row.inputs.items() if v}, row.measured) for row in rows]
     measured = [run for run in runs if run.measured and run.kind != "memory"]
     if not measured:
         raise UnknownResults(f"results: {origin} gives nothing to fit: no serving or decode rows")
-    kept = tuple(complete(run, context, n, origin) for n, run in enumerate(measured, 1))
+    kept = tuple(
+        complete(run, context, n, origin, local=local) for n, run in enumerate(measured, 1)
+    )
     left = len(runs) - len(measured)
     notes = (f"{left} rows without serving or decode figures are left out",) if left else ()
     return Measurements("rows", kept, notes)

@@ -56,12 +56,24 @@ class Fit:
     """Rows that cannot be predicted, and so take no part."""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupError:
+    """Median error of one quantity over the rows of one GPU and engine [-]."""
+
+    gpu: str
+    engine: str
+    quantity: str
+    rows: int
+    before: float
+    after: float
+
+
 def refit(rows: Sequence[Row], shipped: Calibration) -> Fit:
     """Return the local factors that rows ask for.
 
     Raises ValueError, one line, where none of the rows can be predicted.
     """
-    known, notes = _known(rows)
+    known, notes = _known(rows, shipped)
     if not known:
         raise ValueError(f"results: no row can be predicted: {notes[0] if notes else 'no rows'}")
     factors = _fitted(known, shipped)
@@ -86,7 +98,34 @@ def errors(rows: Sequence[Row], calibration: Calibration) -> dict[str, float]:
     return {name: float(np.median(values)) for name, values in found.items()}
 
 
-def _known(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
+def by_group(
+    rows: Sequence[Row], shipped: Calibration, factors: Sequence[Mapping[str, float]]
+) -> list[GroupError]:
+    """Return the errors of the rows of each GPU and engine, with the factors and without."""
+    local, found = applied(shipped, factors), []
+    for (gpu, engine), members in _sets(_known(rows, shipped)[0]).items():
+        before, after = errors(members, shipped), errors(members, local)
+        found += [
+            GroupError(
+                gpu, engine, name,
+                sum(name in row.measured and _weight(row, name) > 0 for row in members),
+                before[name], after[name],
+            )
+            for name in before
+        ]  # fmt: skip
+    return found
+
+
+def _sets(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
+    """Rows by GPU and engine."""
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        tags = setup(row).deployment.subject.tags
+        found[tags["gpu"], tags["engine"]].append(row)
+    return found
+
+
+def _known(rows: Iterable[Row], shipped: Calibration) -> tuple[list[Row], list[str]]:
     """Rows that are predicted, and why the others are not."""
     known, notes = [], []
     for row in rows:
@@ -96,17 +135,21 @@ def _known(rows: Iterable[Row]) -> tuple[list[Row], list[str]]:
             notes.append(f"row {row.inputs['row']}: {error}")
         else:
             known.append(row)
-    return known, list(dict.fromkeys(notes))
+    with np.errstate(all="ignore"):
+        predictions = predict(known, shipped)
+    possible = []
+    for row, prediction in zip(known, predictions, strict=True):
+        if all(0 < prediction.values[name] < np.inf for name in row.measured):
+            possible.append(row)
+        else:
+            notes.append(f"row {row.inputs['row']}: no finite time is predicted for it")
+    return possible, list(dict.fromkeys(notes))
 
 
 def _fitted(rows: Sequence[Row], shipped: Calibration) -> Factors:
     """Fit the rows of each GPU and engine on their own: no factor is shared between them."""
-    sets: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        tags = setup(row).deployment.subject.tags
-        sets[tags["gpu"], tags["engine"]].append(row)
     factors: Factors = tuple({} for _ in LEVELS)
-    for members in sets.values():
+    for members in _sets(rows).values():
         for whole, part in zip(factors, _fit_set(members, shipped), strict=True):
             whole |= part
     return factors

@@ -65,10 +65,11 @@ COLUMNS = {"weights": "weight_format", "kv": "kv_dtype"}
 NEEDED = ("model", "gpu", "engine", "tp")
 
 
-def complete(run: Run, context: Context, number: int, origin: str) -> Row:
+def complete(run: Run, context: Context, number: int, origin: str, *, local: bool = True) -> Row:
     """Return the row of a run, its model and GPU called as the catalogues do.
 
-    Raises MissingContext, UnknownModel or UnknownAccelerator, each one line.
+    `local=False` opens no file that a row names, for callers that are not on this machine. Raises
+    MissingContext, UnknownResults, UnknownModel or UnknownAccelerator, each one line.
     """
     inputs = dict.fromkeys(INPUTS[run.kind], "") | dict(run.inputs) | {"row": str(number)}
     for name in (f.name for f in fields(context)):
@@ -84,10 +85,31 @@ def complete(run: Run, context: Context, number: int, origin: str) -> Row:
         split = [inputs[name] or "1" for name in ("tp", "pp", "attention_dp")]
         inputs |= dict(zip(("tp", "pp", "attention_dp"), split, strict=True))
         inputs[total] = str(math.prod(round(positive(n, "tp, pp or attention_dp")) for n in split))
-    inputs["gpu"] = get_accelerator(inputs["gpu"]).id
-    inputs["model"] = get_model(inputs["model"]).id
+    inputs["gpu"] = get_accelerator(inputs["gpu"], allow_files=local).id
+    inputs["model"] = get_model(inputs["model"], local=local).id
+    if not local:
+        inputs["config_file"] = ""
     kept = {name: inputs[name] for name in INPUTS[run.kind]}
-    return Row(run.kind, kept, run.measured, _remarks(run, origin))
+    _check(kept)
+    measured = {name: positive(value, name) for name, value in run.measured.items() if value}
+    return Row(run.kind, kept, measured, _remarks(run, origin))
+
+
+NUMBERS = frozenset(
+    {"isl", "osl", "concurrency", "gpus", "n_gpus", "tp", "pp", "attention_dp", "moe_tp", "moe_ep",
+     "ep", "weight_gb", "batch", "context"}
+)  # fmt: skip
+"""Inputs that are numbers where they are not blank; a zero of `LOADS` is none."""
+LOADS = frozenset({"concurrency", "batch"})
+
+
+def _check(inputs: Mapping[str, str]) -> None:
+    """Raise UnknownResults where an input is not the number or the text it should be."""
+    for name, text in inputs.items():
+        if not text.isprintable():
+            raise UnknownResults(f"results: {name} has characters that cannot be printed")
+        if name in NUMBERS and text and (text != "0" or name in LOADS):
+            positive(text, name)
 
 
 def _columns(kind: Kind, name: str) -> list[str]:
@@ -107,7 +129,7 @@ def _remarks(run: Run, origin: str) -> dict[str, str]:
 
 
 MOST = 1e15
-"""Figures of this size or more are no measurement."""
+"""Figures of this size or more are no measurement, nor those as far below one."""
 
 
 def positive(value: Any, name: str) -> float:
@@ -121,7 +143,7 @@ def positive(value: Any, name: str) -> float:
         number = float(value)
     except (ValueError, OverflowError):
         number = math.nan
-    if not 0 < number < MOST:
+    if not 1 / MOST < number < MOST:
         shown = str(value)[:40]
         raise UnknownResults(f"results: {name} is {shown!r}; a number above zero is needed")
     return number

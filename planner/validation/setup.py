@@ -164,7 +164,7 @@ def _deployed(
         return deploy(spec, accelerator, split, choice), ()
     except InvalidSharding:
         tp, pp, _, dp = split
-        fewer = next(n for n in range(tp - 1, 0, -1) if _divides(spec, n))
+        fewer = next((n for n in range(tp - 1, 0, -1) if _divides(spec, n)), 1)
         return (
             deploy(spec, accelerator, (fewer, pp, 1, dp), choice),
             (f"{spec.id} cannot be split {tp} ways: {fewer} assumed",),
