@@ -20,6 +20,9 @@ from api.catalog.controllers import AcceleratorController, ModelController
 from api.catalog.service import Catalog
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
+from api.measurements.calibrations import Calibrations
+from api.measurements.controllers import MeasurementController
+from api.measurements.service import MeasuredRuns
 from api.openapi import complete, openapi_config, swagger_files
 from api.plans.controllers import PlanController
 from api.plans.service import Plans
@@ -113,8 +116,10 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     else:
         migrate.require(settings)
     database = Database(settings)
-    app.state.services = Services(settings, database)
+    calibrations = Calibrations(database, settings)
+    app.state.services = Services(settings, database, calibrations)
     try:
+        calibrations.load()
         forget(database, settings.idempotency_hours)
         yield
     finally:
@@ -124,7 +129,9 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
 def _importer(settings: Settings) -> Router:
     """Return the routes that take more than other bodies."""
     return Router(
-        "/", route_handlers=[WorkspaceController], request_max_body_size=settings.max_import_bytes
+        "/",
+        route_handlers=[WorkspaceController, MeasurementController],
+        request_max_body_size=settings.max_import_bytes,
     )
 
 
@@ -133,26 +140,28 @@ def _catalog(request: AnyRequest) -> Catalog:
 
 
 def _plans(request: AnyRequest) -> Plans:
-    held = services(request)
-    return Plans(held.database, held.settings, caller(request).workspace)
+    return Plans(services(request), caller(request).workspace)
 
 
 def _scenarios(request: AnyRequest) -> Scenarios:
-    held = services(request)
-    return Scenarios(held.database, held.settings, caller(request).workspace)
+    return Scenarios(services(request), caller(request).workspace)
 
 
 def _comparisons(request: AnyRequest) -> Comparisons:
-    held = services(request)
-    return Comparisons(held.database, held.settings, caller(request))
+    return Comparisons(services(request), caller(request))
+
+
+def _measured(request: AnyRequest) -> MeasuredRuns:
+    return MeasuredRuns(services(request).calibrations, caller(request).workspace)
 
 
 def _workspaces(request: AnyRequest) -> Workspaces:
-    return Workspaces(services(request).database, caller(request).workspace)
+    return Workspaces(services(request), caller(request).workspace)
 
 
 SERVICES = {"catalog": _catalog, "plans": _plans, "scenarios": _scenarios,
-            "comparisons": _comparisons, "workspaces": _workspaces}  # fmt: skip
+            "comparisons": _comparisons, "measured": _measured,
+            "workspaces": _workspaces}  # fmt: skip
 
 
 async def _raw(request: AnyRequest) -> bytes:

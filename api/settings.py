@@ -45,6 +45,9 @@ class Settings(BaseSettings):
     max_plan_points: int = Field(20_000, ge=1, description="points one plan may ask for")
     max_stored_points: int = Field(2_000, ge=1, description="points a stored scenario may ask for")
     max_sweep_points: int = Field(100_000, ge=1, description="rows one sweep may ask for")
+    max_measured_runs: int = Field(
+        500, ge=1, description="runs of its own a workspace may refit to"
+    )
     busy_timeout_ms: int = Field(
         5_000, ge=0, le=60_000, description="wait for a locked SQLite file [ms]"
     )

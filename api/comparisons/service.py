@@ -15,12 +15,10 @@ from api.comparisons.schemas import (
     StoredComparison,
 )
 from api.scenarios.repository import ScenarioRepository
-from api.settings import Settings
-from api.store import Database
 from api.store.tables import ComparisonRow, new_id, now
 from api.web import cursor as cursors
 from api.web.call import ask
-from api.web.context import Caller
+from api.web.context import Caller, Services
 from api.web.idempotency import Made, Once, write_once
 from api.web.problem import Problem, not_found, over_limit, rejected
 from planner.compare import Comparison, ComparisonRequest, compare
@@ -32,11 +30,12 @@ PATH = "/v1/comparisons"
 class Comparisons:
     """The comparisons of one workspace."""
 
-    def __init__(self, database: Database, settings: Settings, caller: Caller) -> None:
-        self.database = database
-        self.settings = settings
+    def __init__(self, services: Services, caller: Caller) -> None:
+        self.database = services.database
+        self.settings = services.settings
+        self.calibrated = services.calibrations.used
         self.caller = caller
-        self.names = Names(OwnObjects(database), caller.workspace)
+        self.names = Names(OwnObjects(services.database), caller.workspace)
 
     def create(self, asked: ComparisonAsked, once: Once) -> Made:
         """Answer a comparison, and keep it where that is asked."""
@@ -98,7 +97,8 @@ class Comparisons:
             ComparisonRequest, scenarios=inlined, baseline=asked.baseline,
             labels=asked.labels, usd_per_gpu_hour=asked.usd_per_gpu_hour,
         )  # fmt: skip
-        answer = ask(compare, request)
+        with self.calibrated(self.caller.workspace):
+            answer = ask(compare, request)
         if self.names.used:
             answer = Comparison.model_validate(self.names.told(answer.model_dump()))
         name = asked.name or " / ".join(column.label for column in answer.columns)[:200]

@@ -89,12 +89,17 @@ def _problem(text: str, reference: Schema) -> Schema:
 
 
 def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, references: Any) -> None:
-    body, answer = _body(handler), _answer(handler)
+    body, answer, kinds = _body(handler), _answer(handler), handler.opt.get("consumes", ())
     operation["summary"] = operation["description"].split(";")[0].removesuffix(".")
     if body:
         content = operation["requestBody"]["content"][JSON]
         content["schema"] = references[body, "validation"]
         content["example"] = EXAMPLES[operation["operationId"]]
+    if kinds:
+        shown = EXAMPLES[operation["operationId"]]
+        operation["requestBody"] = {
+            "required": True, "content": {kind: _results(kind, shown) for kind in kinds},
+        }  # fmt: skip
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
     success = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
@@ -105,13 +110,21 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
         success["304"] = {"description": "Not changed", "headers": {"ETag": TAG_HEADER}}
     if operation["operationId"] == "createComparison":
         success["200"] = {**success["201"], "description": "Answered, not saved (save=false)"}
-    problems = _statuses(path, operation, handler, names, body is not None)
+    problems = _statuses(path, operation, handler, names, body is not None or kinds)
     references_to = {
         str(s): {"$ref": f"#/components/responses/Problem{s}"} for s in sorted(problems)
     }
     operation["responses"] = {**success, **references_to}
     if handler.opt.get("public"):
         operation["security"] = []
+
+
+def _results(kind: str, example: Schema) -> Schema:
+    """Return what a body of results may be: JSON of many shapes, or text."""
+    if kind == JSON:
+        objects: Schema = {"type": "array", "items": {"type": "object"}, "minItems": 1}
+        return {"schema": {"anyOf": [{"type": "object"}, objects]}, "example": example}
+    return {"schema": {"type": "string"}}
 
 
 def _describe_success(found: Schema, operation: Schema, handler: HTTPRouteHandler,
@@ -135,7 +148,7 @@ def _describe_success(found: Schema, operation: Schema, handler: HTTPRouteHandle
 
 
 def _statuses(path: str, operation: Schema, handler: HTTPRouteHandler, names: set[str],
-              body: bool) -> set[int]:  # fmt: skip
+              body: bool | tuple[str, ...]) -> set[int]:  # fmt: skip
     found = {500, 503}
     if not handler.opt.get("any_media"):
         found |= {400, 406}

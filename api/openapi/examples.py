@@ -51,6 +51,12 @@ EXAMPLES: dict[str, Any] = {
         "id": "h100-measured",
         "spec": {"base": "h100-sxm5", "bandwidth_bytes_per_s": 3.0e12, "source": "our own copies"},
     },
+    "createMeasurement": {
+        "backend": "vllm", "model_id": "meta-llama/Llama-3.1-8B-Instruct", "num_prompts": 320,
+        "max_concurrency": 32, "request_rate": "inf", "completed": 320, "duration": 63.25,
+        "total_input_tokens": 327680, "total_output_tokens": 163840, "mean_ttft_ms": 182.4,
+        "mean_tpot_ms": 11.86,
+    },
     "importWorkspace": {
         "format": "decode-planner-workspace/1", "workspace": "default",
         "exported_at": "2026-11-29T12:00:00Z", "models": [{"id": "my-finetune", "config": CONFIG}],

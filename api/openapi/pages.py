@@ -27,6 +27,7 @@ TAGS = {
     "catalog": "Models and accelerators, the catalogue's and your own.",
     "scenarios": "Questions stored with their answers, revision by revision.",
     "comparisons": "Scenarios side by side, and where a difference comes from.",
+    "measurements": "Benchmark results of your own, and the calibration they give you.",
     "workspace": "Everything out, everything in.",
     "system": "Health, metrics, editions.",
 }

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from api.catalog.names import Name, Names, is_own, label
 from api.catalog.own import OwnObjects
 from api.plans.schemas import RooflineAsked
-from api.settings import Settings
-from api.store import Database
 from api.web.call import ask
+from api.web.context import Services
 from api.web.problem import over_limit
 from planner.answer import Plan
 from planner.hw import get_accelerator
@@ -24,9 +23,10 @@ from planner.sweep import SweepRequest, SweepResult, sweep
 class Plans:
     """Answers for one workspace."""
 
-    def __init__(self, database: Database, settings: Settings, workspace: str) -> None:
-        self.settings = settings
-        self.names = Names(OwnObjects(database), workspace)
+    def __init__(self, services: Services, workspace: str) -> None:
+        self.settings = services.settings
+        self.names = Names(OwnObjects(services.database), workspace)
+        self.calibrated = services.calibrations.used
 
     def plan(self, scenario: Scenario) -> Plan:
         """Return the plan of a scenario."""
@@ -34,7 +34,8 @@ class Plans:
         points = len(scenario.batch or [1]) * len(scenario.context or [1])
         if points > most:
             raise over_limit("batch", points, most, "PLANNER_MAX_PLAN_POINTS")
-        return self.names.plan(scenario)[0]
+        with self.calibrated(self.names.workspace):
+            return self.names.plan(scenario)[0]
 
     def sweep(self, request: SweepRequest) -> SweepResult:
         """Return the rows of a sweep; own accelerators may stand in its axis."""
@@ -45,7 +46,8 @@ class Plans:
             )
         inlined = self.names.inline(request.scenario).scenario
         gpus = self._accelerators(request.gpu)
-        found = ask(sweep, request.model_copy(update={"scenario": inlined, "gpu": gpus}))
+        with self.calibrated(self.names.workspace):
+            found = ask(sweep, request.model_copy(update={"scenario": inlined, "gpu": gpus}))
         # The accelerator is the outermost axis: its rows are together.
         names = [label(gpu) for gpu in (*(request.gpu or ()),)] or [label(request.scenario.gpu)]
         size = found.rows // len(names)
@@ -55,7 +57,8 @@ class Plans:
     def recommend(self, request: RecommendationRequest) -> Recommendation:
         """Return the batch to run on each accelerator asked about."""
         model, gpus = self.names.model(request.model), self._accelerators(request.gpu)
-        found = ask(recommend, request.model_copy(update={"model": model, "gpu": gpus}))
+        with self.calibrated(self.names.workspace):
+            found = ask(recommend, request.model_copy(update={"model": model, "gpu": gpus}))
         names = _names(request.gpu or [], gpus or [])
         told = {
             field: [one.model_copy(update={"gpu": names.get(one.gpu, one.gpu)}) for one in items]

@@ -20,10 +20,9 @@ from api.scenarios.schemas import (
     ScenarioPage,
     StoredScenario,
 )
-from api.settings import Settings
-from api.store import Database
 from api.store.tables import RevisionRow, ScenarioRow, new_id, now
 from api.web import cursor as cursors
+from api.web.context import Services
 from api.web.idempotency import Made, Once, write_once
 from api.web.problem import Problem, not_found, over_limit
 from api.web.tags import check_match, etag
@@ -47,11 +46,12 @@ class Answered:
 class Scenarios:
     """The stored scenarios of one workspace."""
 
-    def __init__(self, database: Database, settings: Settings, workspace: str) -> None:
-        self.database = database
-        self.settings = settings
+    def __init__(self, services: Services, workspace: str) -> None:
+        self.database = services.database
+        self.settings = services.settings
+        self.calibrated = services.calibrations.used
         self.workspace = workspace
-        self.names = Names(OwnObjects(database), workspace)
+        self.names = Names(OwnObjects(services.database), workspace)
 
     def answer(self, scenario: Scenario) -> Answered:
         """Return a scenario's answer; raises a 422 problem where it cannot be stored."""
@@ -59,7 +59,8 @@ class Scenarios:
         points = len(scenario.batch or [1]) * len(scenario.context or [1])
         if points > most:
             raise over_limit("batch", points, most, "PLANNER_MAX_STORED_POINTS")
-        return Answered(scenario, *self.names.plan(scenario))
+        with self.calibrated(self.workspace):
+            return Answered(scenario, *self.names.plan(scenario))
 
     def create(self, scenario: Scenario, once: Once) -> Made:
         """Store a scenario."""
@@ -139,7 +140,8 @@ class Scenarios:
         return Recomputed(plan=after, differences=found, differences_left_out=left_out)
 
     def _causes(self, row: RevisionRow) -> list[Cause]:
-        current = current_editions().model_dump()
+        with self.calibrated(self.workspace):
+            current = current_editions().model_dump()
         found = [
             Cause.model_validate({"what": name, "computed_with": value, "current": current[name]})
             for name, value in row.editions.items()

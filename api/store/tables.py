@@ -127,6 +127,30 @@ class OwnRow(Base):
     created_at: Mapped[datetime] = mapped_column(default=now)
 
 
+class MeasurementRow(Base):
+    """Results of benchmarks that a workspace added, as the rows read from them."""
+
+    __tablename__ = "measurements"
+    __table_args__ = (Index(None, "workspace", "id"),)
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True, default=new_id)
+    workspace: Mapped[str] = mapped_column(String(64))
+    format: Mapped[str] = mapped_column(String(40))
+    runs: Mapped[list[Any]]
+    notes: Mapped[list[Any]]
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class CalibrationRow(Base):
+    """What all measurements of a workspace give; `number` counts the changes."""
+
+    __tablename__ = "calibrations"
+
+    workspace: Mapped[str] = mapped_column(String(64), primary_key=True)
+    number: Mapped[int]
+    document: Mapped[str] = mapped_column(Text)
+
+
 class ComparisonRow(Base):
     """A comparison as asked and as answered."""
 

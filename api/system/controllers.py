@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from api.system.metrics import MEDIA_TYPE
 from api.system.workspace import Imported, Workspace, Workspaces
 from api.web.answer import as_json
-from api.web.context import services
+from api.web.context import caller, services
 from api.web.idempotency import Once
 from api.web.parameters import IdempotencyKey
 from api.web.problem import Problem
@@ -65,12 +65,14 @@ class SystemController(Controller):
         text = request.app.state.metrics.text()
         return Response(text, headers={"content-type": MEDIA_TYPE})
 
-    @get("/v1/about", operation_id="about")
-    async def about(self, request: AnyRequest) -> About:
-        """Return version, editions of the data, and limits."""
-        settings = services(request).settings
-        limits = {n: getattr(settings, n) for n in type(settings).model_fields if n[:4] == "max_"}
-        return About(version=version(), editions=current_editions(), limits=limits)
+    @get("/v1/about", operation_id="about", sync_to_thread=True)
+    def about(self, request: AnyRequest) -> About:
+        """Return version, editions of the data this workspace's answers use, and limits."""
+        held = services(request)
+        names = [n for n in type(held.settings).model_fields if n[:4] == "max_"]
+        limits = {name: getattr(held.settings, name) for name in names}
+        with held.calibrations.used(caller(request).workspace):
+            return About(version=version(), editions=current_editions(), limits=limits)
 
 
 class WorkspaceController(Controller):

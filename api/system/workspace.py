@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -14,29 +13,28 @@ from api.catalog import own
 from api.catalog.own import ACCELERATOR, MODEL
 from api.catalog.schemas import Document, OwnAccelerator, OwnModel
 from api.comparisons.schemas import ComparisonAsked, StoredComparison
+from api.measurements.changes import Move
+from api.measurements.schemas import WorkspaceCalibration
+from api.measurements.transfer import MeasurementPart, part_of, read_part
 from api.scenarios.repository import ScenarioRepository
 from api.scenarios.schemas import Action
 from api.scenarios.service import describe
-from api.store import Database
-from api.store.tables import ComparisonRow, OwnRow, RevisionRow, ScenarioRow, new_id, now
+from api.store.tables import (
+    ComparisonRow,
+    MeasurementRow,
+    OwnRow,
+    RevisionRow,
+    ScenarioRow,
+    new_id,
+    now,
+)
+from api.web.context import Services
 from api.web.idempotency import Made, Once, write_once
+from api.web.parameters import Time
 from planner.answer import Editions
 from planner.scenario import Scenario
 
 FORMAT: Literal["decode-planner-workspace/1"] = "decode-planner-workspace/1"
-
-
-def _time(value: object) -> object:
-    """Read a time: JSON has none of its own, so a strict model needs this."""
-    if not isinstance(value, str):
-        return value
-    found = datetime.fromisoformat(value)
-    if not 2000 <= found.year <= 2200:
-        raise ValueError("accepted: years 2000 to 2200")
-    return found
-
-
-Time = Annotated[AwareDatetime, BeforeValidator(_time)]
 
 
 class Part(BaseModel):
@@ -89,6 +87,7 @@ class Workspace(Part):
     accelerators: list[OwnAccelerator]
     scenarios: list[ScenarioPart]
     comparisons: list[ComparisonPart]
+    measurements: list[MeasurementPart] = Field(default_factory=list)
 
 
 class Imported(Part):
@@ -96,6 +95,7 @@ class Imported(Part):
 
     models: int
     accelerators: int
+    measurements: int
     scenarios: dict[str, str] = Field(description="new id by exported id")
     comparisons: dict[str, str] = Field(description="new id by exported id")
 
@@ -103,8 +103,9 @@ class Imported(Part):
 class Workspaces:
     """Export and import of one workspace."""
 
-    def __init__(self, database: Database, workspace: str) -> None:
-        self.database = database
+    def __init__(self, services: Services, workspace: str) -> None:
+        self.database = services.database
+        self.calibrations = services.calibrations
         self.workspace = workspace
 
     def export(self) -> bytes:
@@ -120,10 +121,21 @@ class Workspaces:
         for one in document.accelerators:
             own.check(ACCELERATOR, one.spec)
 
-        def make(session: Session) -> Made:
-            return Made(_write(session, self.workspace, document).model_dump_json().encode())
+        measured = dict(read_part(self.workspace, part) for part in document.measurements)
 
-        return write_once(self.database, once, make)
+        def write(_: WorkspaceCalibration | None, move: Move | None) -> Made:
+            def make(session: Session) -> Made:
+                if move is not None:
+                    move(session)
+                session.add_all(measured)
+                return Made(_write(session, self.workspace, document).model_dump_json().encode())
+
+            return write_once(self.database, once, make)
+
+        if not measured:
+            return write(None, None)
+        new = {row.id: runs for row, runs in measured.items()}
+        return self.calibrations.change(self.workspace, lambda kept: {**kept, **new}, write)
 
 
 def _read(session: Session, workspace: str) -> Workspace:
@@ -141,6 +153,11 @@ def _read(session: Session, workspace: str) -> Workspace:
     comparisons = session.scalars(
         select(ComparisonRow).where(ComparisonRow.workspace == workspace).order_by(ComparisonRow.id)
     )
+    measurements = session.scalars(
+        select(MeasurementRow)
+        .where(MeasurementRow.workspace == workspace)
+        .order_by(MeasurementRow.id)
+    )
     rows = ScenarioRepository.of(session)
     return Workspace(
         format=FORMAT,
@@ -156,6 +173,7 @@ def _read(session: Session, workspace: str) -> Workspace:
             )
             for row in comparisons
         ],
+        measurements=[part_of(row) for row in measurements],
     )
 
 
@@ -193,6 +211,7 @@ def _write(session: Session, workspace: str, document: Workspace) -> Imported:
     return Imported(
         models=len(document.models),
         accelerators=len(document.accelerators),
+        measurements=len(document.measurements),
         scenarios=scenarios,
         comparisons=comparisons,
     )

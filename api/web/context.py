@@ -8,6 +8,7 @@ from typing import Any, Literal
 from litestar.connection import ASGIConnection
 from litestar.types import Scope
 
+from api.measurements.calibrations import Calibrations
 from api.settings import Settings
 from api.store import Database
 
@@ -33,6 +34,7 @@ class Services:
 
     settings: Settings
     database: Database
+    calibrations: Calibrations
 
 
 def request_id(scope: Scope) -> str:

@@ -1,10 +1,12 @@
-"""Parameters that several routes share."""
+"""Parameters, and a type of fields, that several routes share."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from litestar.params import HeaderParameter, QueryParameter
+from pydantic import AwareDatetime, BeforeValidator
 
 IfMatch = Annotated[
     str | None,
@@ -32,3 +34,16 @@ Cursor = Annotated[
     str | None, QueryParameter(max_length=500, description="`next_cursor` of the page before")
 ]
 Text = Annotated[str | None, QueryParameter(max_length=200, description="text to look for")]
+
+
+def _time(value: object) -> object:
+    """Read a time: JSON has none of its own, so a strict model needs this."""
+    if not isinstance(value, str):
+        return value
+    found = datetime.fromisoformat(value)
+    if not 2000 <= found.year <= 2200:
+        raise ValueError("accepted: years 2000 to 2200")
+    return found
+
+
+Time = Annotated[AwareDatetime, BeforeValidator(_time)]

@@ -156,9 +156,21 @@ CARD: dict[str, Any] = {"base": "h100-sxm5", "bandwidth_bytes_per_s": 3.0e12, "s
 """An accelerator of one's own."""
 
 
+RESULTS: dict[str, Any] = {
+    "backend": "vllm", "model_id": "meta-llama/Llama-3.1-8B-Instruct", "num_prompts": 320,
+    "max_concurrency": 32, "request_rate": "inf", "completed": 320, "duration": 63.25,
+    "total_input_tokens": 327680, "total_output_tokens": 163840, "mean_ttft_ms": 182.4,
+    "mean_tpot_ms": 11.86,
+}  # fmt: skip
+"""What `vllm bench serve` writes of one run, the figures that are read."""
+RAN = {"gpu": "h100-sxm5", "tp": 1}
+"""What it does not say of it."""
+
+
 def make_everything(client: Client, headers: dict[str, str] | None = None) -> dict[str, str]:
     """Store one of each kind of thing; return their ids."""
     send = {"headers": headers or {}}
+    measured = client.post("/v1/measurements", json=RESULTS, params=RAN, **send)
     model = client.post("/v1/models", json={"id": "mine", "config": CONFIG}, **send)
     card = client.post("/v1/accelerators", json={"id": "card", "spec": CARD}, **send)
     own = {**QUESTION, "model": "own/mine", "gpu": "own/card", "tp": 1, "name": "own"}
@@ -167,9 +179,10 @@ def make_everything(client: Client, headers: dict[str, str] | None = None) -> di
     compared = client.post(
         "/v1/comparisons", json={"scenarios": [scenario.json()["id"], other.json()["id"]]}, **send
     )
-    for made in (model, card, scenario, other, compared):
+    for made in (model, card, scenario, other, compared, measured):
         assert made.status_code == 201, made.text
     return {
         "model_id": model.json()["id"], "accelerator_id": card.json()["id"],
         "scenario_id": scenario.json()["id"], "comparison_id": compared.json()["id"],
+        "measurement_id": measured.json()["measurement"]["id"],
     }  # fmt: skip

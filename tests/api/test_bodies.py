@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.conftest import CARD, CONFIG, QUESTION, Client
+from tests.api.conftest import CARD, CONFIG, QUESTION, RESULTS, Client
 from tests.api.test_errors import check
 
 JSON = {"Content-Type": "application/json"}
@@ -22,6 +22,7 @@ TARGETS: list[tuple[str, dict[str, Any]]] = [
     ("/v1/comparisons", {"scenarios": [QUESTION, {**QUESTION, "tp": 8}]}),
     ("/v1/models", {"id": "mine", "config": CONFIG}),
     ("/v1/accelerators", {"id": "card", "spec": CARD}),
+    ("/v1/measurements?gpu=h100-sxm5&tp=1", RESULTS),
 ]
 EDGES = ["NaN", "Infinity", "-Infinity", "1e999", "-1", "0", "1.5", "true", "null", '""', "[]",
          "{}", "9223372036854775808", "1" + "0" * 400, "-0.0", "5e-324", '"\\u0000"',

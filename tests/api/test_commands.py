@@ -145,8 +145,8 @@ def test_migrating_by_hand(tmp_path: Path) -> None:
         planner(tmp_path, "db", *arguments).stdout.strip()
         for arguments in (("upgrade",), ("check",), ("downgrade", "--", "-1"), ("upgrade", "head"))
     ]
-    assert said == ["at revision 0002", "at revision 0002, tables as they should be",
-                    "at revision 0001", "at revision 0002"]  # fmt: skip
+    assert said == ["at revision 0003", "at revision 0003, tables as they should be",
+                    "at revision 0002", "at revision 0003"]  # fmt: skip
     planner(tmp_path, "db", "downgrade", "base")
     behind = planner(tmp_path, "db", "check")
     assert behind.returncode == 2

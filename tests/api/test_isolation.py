@@ -56,13 +56,14 @@ def test_lists_and_exports_of_another_workspace_are_empty(
     keyed: Keyed, ids: dict[str, str]
 ) -> None:
     get = keyed.client.get
-    for path in ("/v1/scenarios", "/v1/comparisons"):
+    for path in ("/v1/scenarios", "/v1/comparisons", "/v1/measurements"):
         assert get(path, headers=keyed.stranger).json()["items"] == []
     for path in ("/v1/models", "/v1/accelerators"):
         origins = {item["origin"] for item in get(path, headers=keyed.stranger).json()["items"]}
         assert origins == {"catalogue"}
     export = get("/v1/workspace/export", headers=keyed.stranger).json()
-    assert [export[k] for k in ("models", "accelerators", "scenarios", "comparisons")] == [[]] * 4
+    kinds = ("models", "accelerators", "scenarios", "comparisons", "measurements")
+    assert [export[kind] for kind in kinds] == [[]] * 5
     assert ids["scenario_id"] not in str(export)
 
 

@@ -26,7 +26,7 @@ expected-statuses = ["2xx", 304, 404, 409, 412, 422, 428]
 [generation]
 allow-x00 = false
 [[operations]]
-include-name = ["GET /v1/scenarios", "GET /v1/comparisons"]
+include-name = ["GET /v1/scenarios", "GET /v1/comparisons", "GET /v1/measurements"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
 """
 SHORT, LONG = 8, 120

@@ -29,9 +29,8 @@ def test_an_export_comes_back_the_same_elsewhere(keyed: Keyed, question: dict[st
     client.put(path, json={**question, "tags": ["second"]}, **match)
     client.delete(path, **match)
     export = client.get("/v1/workspace/export", **ours).json()
-    assert [len(export[k]) for k in ("models", "accelerators", "scenarios", "comparisons")] == [
-        1, 1, 2, 1,
-    ]  # fmt: skip
+    kinds = ("models", "accelerators", "scenarios", "comparisons", "measurements")
+    assert [len(export[kind]) for kind in kinds] == [1, 1, 2, 1, 1]
     actions = [r["action"] for r in export["scenarios"][0]["revisions"]]
     assert actions == ["created", "updated", "deleted"]
     found = client.post("/v1/workspace/import", json=export, **theirs)

@@ -1,0 +1,1 @@
+"""A workspace's own measurements, and the calibration they give it."""

@@ -1,0 +1,119 @@
+"""The rules of measurements: what is read, kept and taken away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from api.measurements.calibrations import Calibrations
+from api.measurements.changes import Kept, Move
+from api.measurements.reading import read_body
+from api.measurements.schemas import (
+    AddedMeasurement,
+    Measurement,
+    MeasurementPage,
+    MeasurementSummary,
+    WorkspaceCalibration,
+)
+from api.store.tables import MeasurementRow, new_id, now
+from api.web import cursor as cursors
+from api.web.idempotency import Made, Once, write_once
+from api.web.problem import not_found
+from planner.measurements import Context
+from planner.measurements.entries import entry_of
+
+PATH = "/v1/measurements"
+
+
+class MeasuredRuns:
+    """The measurements of one workspace."""
+
+    def __init__(self, calibrations: Calibrations, workspace: str) -> None:
+        self.calibrations = calibrations
+        self.database = calibrations.database
+        self.workspace = workspace
+
+    def add(self, raw: bytes, kind: str, context: Context, once: Once) -> Made:
+        """Keep results, and refit with them."""
+        most = self.calibrations.settings.max_measured_runs
+        read = read_body(raw, kind, context, most)
+        row = MeasurementRow(
+            id=new_id(), workspace=self.workspace, format=read.format, notes=list(read.notes),
+            runs=[entry_of(run) for run in read.rows], created_at=now(),
+        )  # fmt: skip
+
+        def write(calibration: WorkspaceCalibration | None, move: Move) -> Made:
+            def make(session: Session) -> Made:
+                move(session)
+                session.add(row)
+                assert calibration is not None  # noqa: S101 - there is this measurement at least
+                told = AddedMeasurement(measurement=_told(row), calibration=calibration)
+                headers = {"Location": f"{PATH}/{row.id}"}
+                return Made(told.model_dump_json().encode(), headers=headers)
+
+            return write_once(self.database, once, make)
+
+        return self.calibrations.change(
+            self.workspace, lambda kept: {**kept, row.id: read.rows}, write
+        )
+
+    def delete(self, ident: str) -> None:
+        """Take a measurement away, and refit without it."""
+
+        def after(kept: Kept) -> Kept:
+            if ident not in kept:
+                raise not_found("measurement")
+            return {key: rows for key, rows in kept.items() if key != ident}
+
+        def write(_: WorkspaceCalibration | None, move: Move) -> None:
+            with self.database.writing() as session:
+                move(session)
+                session.delete(self._row(session, ident))
+
+        self.calibrations.change(self.workspace, after, write)
+
+    def get(self, ident: str) -> Measurement:
+        """Return a measurement with its runs."""
+        with self.database.reading() as session:
+            return _told(self._row(session, ident))
+
+    def page(self, cursor: str | None, limit: int) -> MeasurementPage:
+        """Return a page of measurements, and what they give together."""
+        scope = f"{self.workspace} measurements"
+        query = select(MeasurementRow).where(MeasurementRow.workspace == self.workspace)
+        if cursor is not None:
+            query = query.where(MeasurementRow.id > cursors.decode(cursor, scope))
+        with self.database.reading() as session:
+            found = list(session.scalars(query.order_by(MeasurementRow.id).limit(limit + 1)))
+        document = self.calibrations.document(self.workspace)
+        return MeasurementPage(
+            items=[_summary(row) for row in found[:limit]],
+            next_cursor=cursors.encode(found[limit - 1].id, scope) if len(found) > limit else None,
+            calibration=WorkspaceCalibration.model_validate_json(document) if document else None,
+        )
+
+    def _row(self, session: Session, ident: str) -> MeasurementRow:
+        query = select(MeasurementRow).where(
+            MeasurementRow.workspace == self.workspace, MeasurementRow.id == ident
+        )
+        row = session.scalars(query).one_or_none()
+        if row is None:
+            raise not_found("measurement")
+        return row
+
+
+def _facts(row: MeasurementRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "format": row.format, "runs": len(row.runs), "notes": row.notes,
+        "created_at": row.created_at.isoformat(),
+    }  # fmt: skip
+
+
+def _summary(row: MeasurementRow) -> MeasurementSummary:
+    return MeasurementSummary.model_validate(_facts(row))
+
+
+def _told(row: MeasurementRow) -> Measurement:
+    return Measurement.model_validate({**_facts(row), "rows": row.runs})
