@@ -25,6 +25,8 @@ SET_SIZE = 5
 
 _SUSPECT = "marked as suspect where it was collected"
 
+EARLY = "faster than its weights and cache can be read"
+
 FASTEST = 0.85
 """Share of the datasheet roofline's time below which a measurement is doubted [-]."""
 
@@ -79,7 +81,7 @@ class DecodeRows:
             steps = np.where(points.whole, (points.osl - 1.0) * points.repeats, 1.0)
             early = self.seconds[group.rows] < FASTEST * steps * pure
             for i in group.rows[early].tolist():
-                found[i] = found[i] or "faster than its weights and cache can be read"
+                found[i] = found[i] or EARLY
         return found
 
     def add(self, design: Design, offset: int) -> None:

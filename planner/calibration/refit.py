@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from planner.calibration.committed import committed_priors, committed_rows
-from planner.calibration.decode_rows import DecodeRows
+from planner.calibration.decode_rows import EARLY, FASTEST, DecodeRows
 from planner.calibration.drafting import fit_accepted
 from planner.calibration.fit import NAMES, Design, Effects, Prior, Priors, Problem, fit
 from planner.calibration.kernel_rows import Samples, add_samples, read_samples
@@ -59,8 +59,8 @@ class ServingRows:
 
     @cached_property
     def weight(self) -> Array:
-        """Weight of each row, less where its set is large [-]."""
-        return set_weights(self.rows, SET, SET_SIZE)
+        """Weight of each row, less where its set is large, none where it is too fast [-]."""
+        return np.where(self.early, 0.0, set_weights(self.rows, SET, SET_SIZE))
 
     @cached_property
     def ranks(self) -> Array:
@@ -96,13 +96,30 @@ class ServingRows:
         clients = self.input("concurrency")
         most = states.own_s + clients * states.own_s / self.ranks
         late = (self.measured("ttft_ms") > LATEST * most) & (states.queued < 1)
-        return [_LATE if flag else "" for flag in late.tolist()]
+        early = [EARLY if flag else "" for flag in self.early.tolist()]
+        return [doubt or (LATE if flag else "") for doubt, flag in zip(early, late, strict=True)]
+
+    @cached_property
+    def early(self) -> Bools:
+        """Whether a row's TPOT is too short to read weights and cache of its running batch.
+
+        The running batch is the one its own times imply: clients·OSL·TPOT/(TTFT + OSL·TPOT).
+        """
+        osl, tpot = self.input("osl"), self.measured("tpot_ms")
+        busy = osl * tpot
+        running = self.input("concurrency") * busy / (busy + self.measured("ttft_ms"))
+        found = np.zeros(len(self.rows), dtype=bool)
+        for group in self.groups:
+            at, one = group.rows, group.deployment
+            work = one.step.work(np.maximum(running[at], 1.0), self.input("isl")[at] + osl[at] / 2)
+            found[at] = tpot[at] < FASTEST * one.machine.time(work, pure=True).total_s
+        return found
 
 
 LATEST = 2.5
 """Times the prompts of all clients beyond which a TTFT is doubted [-]."""
 
-_LATE = "waits longer than all clients' prompts take, though the pool has room"
+LATE = "waits longer than all clients' prompts take, though the pool has room"
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,7 +309,10 @@ def _intervals(held: dict[str, list[Held]]) -> str:
 def _doubts(rows: Iterable[Held]) -> str:
     lines = [
         "## Doubtful rows\n",
-        "Decode rows are left out of the fit; all are kept in the errors of *all rows*.\n",
+        (
+            "Those that are too fast or suspect are left out of the fit; all are kept in the "
+            "errors of *all rows*.\n"
+        ),
         "| row | model | accelerator | engine | why |\n|---|---|---|---|---|",
     ]
     for one in rows:
