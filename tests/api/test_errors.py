@@ -104,7 +104,7 @@ def test_unknown_methods(keyed: Keyed) -> None:
 @pytest.mark.parametrize(
     ("query", "field"),
     [("limit=0", "limit"), ("limit=201", "limit"), ("limit=x", "limit"), ("deleted=2", "deleted"),
-     ("text=" + "x" * 201, "text")],
+     ("text=" + "x" * 201, "text"), ("tags=x", "tags")],
 )  # fmt: skip
 def test_parameters_are_told_by_name(shared: Client, query: str, field: str) -> None:
     problem = check(shared.get(f"/v1/scenarios?{query}"), 400)

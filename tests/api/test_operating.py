@@ -166,12 +166,13 @@ def test_the_deployment_without_containers(
     admin = create_engine(postgres_cluster.url("postgres"), isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.exec_driver_sql("CREATE DATABASE deployed")
+    admin.dispose()
     url = postgres_cluster.url("deployed")
     early = Server(url, tmp_path / "early")
     assert early.process.wait(30) == 2
     assert "run `planner db upgrade`" in early.text()
     migrated = planner(tmp_path, "db", "upgrade", PLANNER_DATABASE_URL=url)
-    assert migrated.stdout == "at revision 0002\n"
+    assert migrated.stdout == "at revision 0003\n"
     key = planner(tmp_path, "keys", "create", "--workspace", "team", "--scope", "write",
                   PLANNER_DATABASE_URL=url).stdout.strip()  # fmt: skip
     everywhere = {"PLANNER_HOST": "0.0.0.0", "PLANNER_ALLOWED_HOSTS": "127.0.0.1"}  # noqa: S104
