@@ -7,7 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 JOBS ?= 2
 
-.PHONY: run example test test-all lint format bench lock clean
+.PHONY: run example test test-all lint format bench accuracy lock clean
 
 run: $(STAMP) ## Start the service on loopback
 	$(BIN)/planner serve
@@ -32,6 +32,11 @@ format: $(STAMP)
 
 bench: $(STAMP) ## Speed, as ratios within one run
 	$(BIN)/python bench/speed.py
+
+accuracy: $(STAMP) ## Refit the calibration from the committed rows and report its accuracy (minutes)
+	$(BIN)/planner calibrate --output planner/calibration/data/$$($(BIN)/python -c \
+		"from planner.calibration.table import EDITION; print(f'calibration-{EDITION}.json')")
+	$(BIN)/planner validate --report docs/ACCURACY.md
 
 lock: ## Compile requirements.lock from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \

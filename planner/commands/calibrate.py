@@ -43,7 +43,7 @@ def context_options(function: Any) -> Any:
 @context_options
 @click.option("--forget", is_flag=True, help="Remove the measurements added and their refit.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
-              help="Where to write a full fit; the project's own file if not given.")  # fmt: skip
+              help="Where to write a full fit; by default calibration-EDITION.json here.")  # fmt: skip
 @json_option
 def command(
     results: tuple[Path, ...], forget: bool, output: Path | None, as_json: bool, **context: Any
@@ -64,7 +64,6 @@ def command(
 
 
 def _fit(output: Path | None) -> None:
-    from planner.calibration.committed import DATA
     from planner.calibration.refit import refit_committed
     from planner.calibration.table import EDITION
     from planner.validation.holdout import NEAR, Holdout, intervals
@@ -73,7 +72,7 @@ def _fit(output: Path | None) -> None:
     holdout = Holdout(refit)
     held = [one for by in NEAR for one in holdout.held(by)]
     content = refit.content | {"intervals": intervals(held)}
-    path = output or Path(str(DATA.joinpath(f"calibration-{EDITION}.json")))
+    path = output or Path(f"calibration-{EDITION}.json")
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     size = path.stat().st_size / 1e3
     rows = ", ".join(f"{n} {kind}" for kind, n in content["provenance"]["rows"].items())
