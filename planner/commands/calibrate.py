@@ -43,7 +43,7 @@ def context_options(function: Any) -> Any:
 @context_options
 @click.option("--forget", is_flag=True, help="Remove the measurements added and their refit.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
-              help="Where to write a full fit; by default calibration-EDITION.json here.")  # fmt: skip
+              help="Where to write a full fit; here, by its edition, if not given.")  # fmt: skip
 @json_option
 def command(
     results: tuple[Path, ...], forget: bool, output: Path | None, as_json: bool, **context: Any
