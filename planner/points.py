@@ -23,20 +23,21 @@ def columns(deployment: Deployment, replicas: int, work: StepWork, time: StepTim
     """Return the figures of a plan's points by name, each of shape (*points).
 
     FLOPs and bytes are one step's over all GPUs of a replica; MFU is taken of the highest peak the
-    step's kernels run at, MBU of the datasheet bandwidth.
+    step's kernels run at, MBU of the datasheet bandwidth. No percentile is below the roofline.
     """
     gpus = deployment.sharding.gpus
     flops, moved = work.flops.sum(axis=0), work.bytes.sum(axis=0)
     seconds = time.total_s
     rate = batch / seconds
     low, high = deployment.interval()
+    roofline_s = deployment.machine.time(work, pure=True).total_s
     return {
         "flops": flops,
         "bytes": moved,
         "arithmetic_intensity": flops / moved,
         "bound": time.bound,
-        "roofline_tpot_s": deployment.machine.time(work, pure=True).total_s,
-        "tpot_p10_s": seconds * low,
+        "roofline_tpot_s": roofline_s,
+        "tpot_p10_s": np.maximum(seconds * low, roofline_s),
         "tpot_p50_s": seconds,
         "tpot_p90_s": seconds * high,
         "tokens_per_s": rate * replicas,
