@@ -99,10 +99,8 @@ class Step:
         flop_share = np.where(
             law.routed, micro / split.ranks, sequences / np.minimum(split.tp, law.flop_ways)
         )
-        weight_share = np.where(
-            law.routed, 1.0 / split.ranks, 1.0 / np.minimum(split.tp, law.weight_ways)
-        )
-        cache_share = 1.0 / np.minimum(split.tp, law.cache_ways)
+        weight_share = np.where(law.routed, 1.0 / split.ranks, split.share(law.weight_ways))
+        cache_share = split.share(law.cache_ways)
         experts_hit = law.experts * hit / split.ep
         visits = np.where(
             law.routed,

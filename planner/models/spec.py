@@ -199,14 +199,6 @@ class ModelSpec:
         total += self.other_params * own
         return total + sum(_group_bytes(g, formats, own, tp, ranks) for g in self.groups)
 
-    def mtp_bytes(self, formats: Formats | None = None, tp: int = 1, ranks: int = 1) -> float:
-        """Bytes of the multi-token-prediction layers, counted like `weights_bytes` [byte]."""
-        formats = formats or self.formats()
-        own = self._vector_bytes()
-        return self.mtp_other_params * own + sum(
-            _group_bytes(group, formats, own, tp, ranks) for group in self.mtp
-        )
-
     def _vector_bytes(self) -> float:
         return get_format(self.quantization.vectors or self.dtype).bytes
 
