@@ -61,7 +61,7 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
 def _serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
     if scenario.concurrency is None:
         return None
-    from planner.serving import answer_serving  # the decode question does without
+    from planner.serving_answer import answer_serving  # the decode question does without
 
     return answer_serving(scenario, deployment)
 

@@ -20,14 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner import answer
 from planner.calibration import Calibration, Speculation, Subject
 from planner.lengths import Lengths
 from planner.memory import Memory
 from planner.prefill import prompt_work
 from planner.resolve import Deployment
 from planner.roofline import Array, Numeric
-from planner.scenario import Scenario
 
 ROUNDS = 6
 """Iterations on the running batch; each shrinks the error several times over [-]."""
@@ -181,32 +179,6 @@ def step_s(deployment: Deployment, batch: Numeric, context: Numeric,
     verify = deployment.machine.time(work).total_s
     drafts = speculation.drafts * plain / deployment.spec.layers
     return np.asarray((verify + drafts) / speculation.accepted)
-
-
-def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
-    """Return the serving part of a plan, or None where the question was not asked."""
-    clients, isl, osl = scenario.concurrency, scenario.isl, scenario.osl
-    if clients is None or isl is None or osl is None:
-        return None
-    state = serve(deployment, clients, isl, osl, scenario.prefix_hit)
-    requests = float(state.requests_per_s(clients, osl)) * scenario.replicas
-
-    def interval(quantity: str, seconds: Array) -> answer.Interval:
-        middle = float(seconds)
-        low, high = deployment.interval(quantity)
-        return answer.Interval(p10=middle * low, p50=middle, p90=middle * high)
-
-    return answer.Serving(
-        concurrency=clients,
-        isl=isl,
-        osl=osl,
-        running_batch=float(state.running),
-        queued=float(state.queued),
-        ttft_s=interval("ttft", state.ttft_s),
-        tpot_s=interval("tpot", state.tpot_s),
-        output_tokens_per_s=requests * osl,
-        requests_per_s=requests,
-    )
 
 
 def room_for(deployment: Deployment, isl: Array, osl: Array, memory: Memory | None = None) -> Array:
