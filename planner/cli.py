@@ -50,6 +50,32 @@ class Commands(click.Group):
             command = added[cmd_name].load() if cmd_name in added else None
         return command if isinstance(command, click.Command) else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is asked for; raises UsageError for an option given twice."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            refuse_repeats(click.Context(command, parent=ctx, info_name=name), rest)
+        return name, command, rest
+
+
+def refuse_repeats(ctx: click.Context, args: list[str]) -> None:
+    """Raise UsageError where an option that takes one value is given more than once.
+
+    click keeps the last one without a word. A subcommand's own options are looked at too.
+    """
+    _, rest, given = ctx.command.make_parser(ctx).parse_args(list(args))
+    for option in given:
+        flag = not isinstance(option, click.Option) or option.is_flag or option.count
+        if given.count(option) > 1 and not (flag or option.multiple):
+            text = f"{option.name}: given {given.count(option)} times; accepted: one"
+            raise click.UsageError(f"{text} {option.opts[-1]} {option.make_metavar(ctx)}")
+    if isinstance(ctx.command, click.Group) and rest:
+        command = ctx.command.get_command(ctx, rest[0])
+        if command is not None:
+            refuse_repeats(click.Context(command, parent=ctx, info_name=rest[0]), rest[1:])
+
 
 def _added() -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points  # slow to import, and few calls need it

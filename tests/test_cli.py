@@ -140,6 +140,11 @@ def test_context_beyond_the_model_is_a_note(capsys: pytest.CaptureFixture[str]) 
         ([*PLAN, "--engine", "vlm"], ["engine", "vllm"]),
         ([*PLAN, "--concurrency", "8"], ["isl", "osl"]),
         (["plan", LLAMA], ["--gpu"]),
+        ([*PLAN, "--gpu", "b200-sxm"], ["gpu", "2 times", "one --gpu GPU"]),
+        ([*PLAN, "--batch", "1", "--batch=64"], ["batch", "one --batch N[,N…]"]),
+        (["sweep", LLAMA, "--gpu", "h100-sxm5", "--gpu", "b200-sxm"], ["one --gpu GPU[,GPU…]"]),
+        (["gpus", "list", "--vendor", "amd", "--vendor", "intel"], ["vendor", "one --vendor"]),
+        (["scenario", "list", "--tag", "a", "--tag", "b"], ["tag", "one --tag"]),
         (["plan", "no-such-file.json", "--gpu", "h100-sxm5"], ["no-such-file.json"]),
         (["recommend", LLAMA], ["gpu", "--all"]),
         (["fly"], ["fly"]),
@@ -151,6 +156,12 @@ def test_bad_input_is_one_line(
     line = refused(capsys, *change)
     for word in words:
         assert word in line
+
+
+def test_what_may_be_repeated_may(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("roofline", "--gpu", "h100-sxm5", "--gpu", "b200-sxm", "--json", "--json")
+    rows = json.loads(answered(capsys, *asked))
+    assert {row["gpu"] for row in rows} == {"h100-sxm5", "b200-sxm"}
 
 
 @pytest.mark.parametrize(
