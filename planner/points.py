@@ -43,6 +43,16 @@ def columns(deployment: Deployment, replicas: int, work: StepWork, time: StepTim
         "tokens_per_s": rate * replicas,
         "tokens_per_s_per_gpu": rate / gpus,
         "tokens_per_s_per_user": 1.0 / seconds,
-        "mbu": moved / seconds / (deployment.accelerator.bandwidth_bytes_per_s * gpus),
-        "mfu": flops / seconds / (float(deployment.machine.peak.max()) * gpus),
+        "mbu": _share(moved, deployment.accelerator.bandwidth_bytes_per_s * gpus * seconds),
+        "mfu": _share(flops, float(deployment.machine.peak.max()) * gpus * seconds),
     }
+
+
+def _share(used: Array, offered: Array) -> Array:
+    """Return used/offered [-], at most 1.
+
+    A step takes at least its kernels' times at peak, each rounded before they are summed; the sum
+    of what they use is rounded once, so that a step on the roofline may seem to use a last bit more
+    than there is.
+    """
+    return np.minimum(used / offered, 1.0)

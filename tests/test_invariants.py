@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,10 +17,12 @@ from planner.limits import saturation_intensity
 from planner.models import get_model
 from planner.parallel import Sharding
 from planner.planning import plan
+from planner.points import columns, evaluate
 from planner.recommend import RecommendationRequest, recommend
 from planner.resolve import deploy
 from planner.roofline import Roof, Work, p_norm
 from planner.scenario import Scenario
+from planner.timing import Efficiency
 
 MODELS = (
     "meta-llama/Llama-3.1-8B-Instruct",
@@ -151,3 +154,16 @@ def test_roof_time_is_what_attainable_says(
     roof, work = Roof(peak, bandwidth), Work(flops, moved)
     expected = flops / float(roof.attainable(work.intensity))
     assert float(roof.time(work)) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_no_step_uses_more_than_there_is(model: str) -> None:
+    """On the roofline itself MBU is one, and not a last bit more."""
+    found = deploy(get_model(model), get_accelerator("dgx-spark-gb10"), (1, 1, 1, 1), (None,) * 4)
+    ideal = found.machine.with_efficiency(Efficiency.ideal(len(found.machine.items)))
+    batch, context = (a.ravel() for a in np.meshgrid(np.arange(1.0, 65.0), [1.0, 1000.0, 8192.0]))
+    on_the_roof = replace(found, machine=ideal)
+    figures = columns(on_the_roof, 1, *evaluate(on_the_roof, batch, context), batch)
+    assert figures["mbu"].max() <= 1
+    assert figures["mfu"].max() <= 1
+    assert figures["mbu"].max() > 0.999
