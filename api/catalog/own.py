@@ -20,6 +20,8 @@ OWN = "own/"
 """Prefix of the ids of own objects, so that no catalogue edition can ever take one over."""
 MODEL, ACCELERATOR = "model", "accelerator"
 FIELDS = {MODEL: "model", ACCELERATOR: "gpu"}
+BODIES = {MODEL: "config", ACCELERATOR: "spec"}
+"""What an object is called in a scenario, and in the request that stores it."""
 
 
 class OwnObjects:
@@ -80,10 +82,13 @@ class OwnObjects:
 
 def check(kind: str, document: dict[str, Any]) -> None:
     """Raise a 422 problem unless the planner takes the object."""
-    if kind == MODEL:
-        ask(get_model, document)
-    else:
-        ask(get_accelerator, document, allow_files=False)
+    try:
+        if kind == MODEL:
+            ask(get_model, document)
+        else:
+            ask(get_accelerator, document, allow_files=False)
+    except Problem as problem:
+        raise rejected(BODIES[kind] + problem.detail.removeprefix(FIELDS[kind])) from None
 
 
 def store(

@@ -53,7 +53,10 @@ def on_validation(request: AnyRequest, error: ValidationException) -> Response[b
 
 
 def _field(item: Mapping[str, Any]) -> str:
+    """Return the name a client knows: headers are those of HTTP, not of the handler's argument."""
     key = str(item.get("key", ""))
+    if item.get("source") == "header":
+        return "-".join(word.capitalize() for word in key.split("_"))
     return "" if key == "data" else key
 
 

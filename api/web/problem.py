@@ -71,8 +71,11 @@ def not_found(what: str) -> Problem:
 
 
 def rejected(message: str) -> Problem:
-    """Return the problem of a field the planner does not accept: `field: what; accepted: …`."""
-    field, _, _ = message.partition(":")
+    """Return the problem of a field the planner does not accept: `field: what; accepted: …`.
+
+    Of a field with several names the first is told.
+    """
+    field = message.partition(":")[0].partition(" or ")[0]
     field = field if field.replace("_", "").replace(".", "").isalnum() else ""
     return Problem(
         422, message, kind="not-acceptable-input", errors=[FieldError(field=field, message=message)]

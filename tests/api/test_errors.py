@@ -13,7 +13,15 @@ from structlog.testing import capture_logs
 
 from api.openapi.examples import EXAMPLES
 from api.web.problem import ProblemDetails
-from tests.api.conftest import Client, Keyed, make_everything, make_settings, started
+from tests.api.conftest import (
+    CARD,
+    CONFIG,
+    Client,
+    Keyed,
+    make_everything,
+    make_settings,
+    started,
+)
 from tests.api.test_isolation import operations
 
 LEAKS = ("Traceback", "sqlite", "psycopg", "SELECT", "INSERT", "site-packages", ".py")
@@ -124,6 +132,44 @@ def test_a_refusal_of_the_planner_names_field_and_what_is_accepted(
     assert problem.errors[0].field == "weights"
     assert "accepted" in problem.detail
     assert "\n" not in problem.detail
+
+
+NESTED = {"model_type": "gemma3", "text_config": {**CONFIG, "num_hidden_layers": -1}}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"model": {**CONFIG, "num_hidden_layers": -1}}, "model.num_hidden_layers"),
+        ({"model": {**CONFIG, "hidden_size": None}}, "model.hidden_size"),
+        ({"model": NESTED}, "model.text_config.num_hidden_layers"),
+        ({"model": {**CONFIG, "quantization_config": 4}}, "model.quantization_config"),
+        ({"gpu": {**CARD, "bandwidth_bytes_per_s": -1}}, "gpu.bandwidth_bytes_per_s"),
+        ({"gpu": {**CARD, "peaks_flops_per_s": {"bf16": 0}}}, "gpu.peaks_flops_per_s.bf16"),
+    ],
+)
+def test_a_field_of_an_inline_object_is_told_by_its_path(
+    shared: Client, question: dict[str, Any], change: dict[str, Any], field: str
+) -> None:
+    problem = check(shared.post("/v1/plans", json={**question, **change}), 422)
+    assert [error.field for error in problem.errors] == [field]
+
+
+def test_a_field_of_an_object_to_store_is_told_by_its_path(shared: Client) -> None:
+    bad = {"id": "bad-one", "config": {**CONFIG, "num_hidden_layers": -1}}
+    problem = check(shared.post("/v1/models", json=bad), 422)
+    assert problem.errors[0].field == "config.num_hidden_layers"
+    card = {"id": "bad-one", "spec": {**CARD, "tdp_w": "hot"}}
+    problem = check(shared.post("/v1/accelerators", json=card), 422)
+    assert problem.errors[0].field == "spec.tdp_w"
+
+
+@pytest.mark.parametrize("key", ["", " "])
+def test_an_empty_idempotency_key_is_refused(
+    shared: Client, question: dict[str, Any], key: str
+) -> None:
+    found = shared.post("/v1/scenarios", json=question, headers={"Idempotency-Key": key})
+    assert "Idempotency-Key" in check(found, 400).detail
 
 
 @pytest.mark.parametrize(
