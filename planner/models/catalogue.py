@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from planner.models.huggingface import import_config, import_file
+from planner.models.reader import ConfigError
 from planner.models.spec import ModelSpec, Note
 
 _DATA = Path(__file__).parent / "data"
@@ -54,10 +55,11 @@ def get_model(name: str | Mapping[str, Any], *, local: bool = True) -> ModelSpec
 
     An id matches in any case, and without its organisation where that is unique. A path ends in
     .json or .gguf, or is a directory with a config.json; `local=False` refuses paths, for callers
-    that are not on this machine. Raises UnknownModel or ConfigError, each one line.
+    that are not on this machine. Raises UnknownModel or ConfigError, each one line; of an object
+    the fields are told as they stand in a scenario (`model.hidden_size`).
     """
     if isinstance(name, Mapping):
-        return import_config(name, str(name.get("_name_or_path") or "inline"), "inline config")
+        return _inline(name)
     if not isinstance(name, str) or not name.strip():
         raise UnknownModel("model: expected a catalogue id, a path or a config object")
     name = name.strip()
@@ -72,6 +74,13 @@ def get_model(name: str | Mapping[str, Any], *, local: bool = True) -> ModelSpec
     raise UnknownModel(f"model: unknown model {name!r}; nearest: {nearest}")
 
 
+def _inline(config: Mapping[str, Any]) -> ModelSpec:
+    try:
+        return import_config(config, str(config.get("_name_or_path") or "inline"), "inline config")
+    except ConfigError as error:
+        raise ConfigError(f"model.{error}") from error
+
+
 def _import_path(name: str) -> ModelSpec:
     if name.lower().endswith(".gguf"):
         from planner.models.gguf import import_gguf
@@ -80,7 +89,7 @@ def _import_path(name: str) -> ModelSpec:
     return import_file(name)
 
 
-@lru_cache(maxsize=256)
+@cache
 def _catalogued(model_id: str) -> ModelSpec:
     """Return the spec of an id or alias as the index spells it."""
     alias_of = _index()["aliases"].get(model_id)

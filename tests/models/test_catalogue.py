@@ -146,9 +146,9 @@ def test_entry(entry: dict[str, object]) -> None:
 def test_totals_of_the_edition() -> None:
     """A silent edit of a data file fails here."""
     specs = list_models()
-    assert (len(specs), len(INDEX["aliases"])) == (332, 111)
-    assert sum(spec.total_params for spec in specs) == 46_184_198_327_597
-    assert sum(spec.kv_elements_per_token for spec in specs) == 42_027_160
+    assert (len(specs), len(INDEX["aliases"])) == (336, 114)
+    assert sum(spec.total_params for spec in specs) == 46_531_903_842_397
+    assert sum(spec.kv_elements_per_token for spec in specs) == 42_187_672
 
 
 def test_one_id_loads_one_family() -> None:
@@ -158,3 +158,9 @@ def test_one_id_loads_one_family() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['planner.models.families.llama']"
+
+
+def test_listing_again_reads_no_config_again() -> None:
+    """More models than a bounded cache held: each call threw out what the next one needed."""
+    first, second = list_models(), list_models()
+    assert all(one is other for one, other in zip(first, second, strict=True))
