@@ -48,7 +48,7 @@ def published(folder: Path) -> dict[str, Entry]:
         }  # fmt: skip
     transcribed = json.loads((HERE / "transcribed_models.json").read_text(encoding="utf-8"))
     for model_id, entry in transcribed.items():
-        entries.setdefault(model_id, {**entry, "notes": []})
+        entries.setdefault(model_id, {"notes": [], **entry})
     return entries
 
 

@@ -26,12 +26,14 @@ class Reader:
     """A view of one (possibly nested) config that validates, and remembers what was used.
 
     `used` collects the fields an importer read, which is what the catalogue keeps of a config;
-    `notes` what it had to assume.
+    `notes` what it had to assume. A reader that `inherits` looks for every field it lacks in its
+    parent, others for those of `OUTER`.
     """
 
     def __init__(
-        self, config: Mapping[str, Any], path: str = "", parent: Reader | None = None
-    ) -> None:
+        self, config: Mapping[str, Any], path: str = "", parent: Reader | None = None,
+        inherits: bool = False,
+    ) -> None:  # fmt: skip
         if not isinstance(config, Mapping):
             raise ConfigError(
                 f"{path or 'config'}: expected a JSON object, got {type(config).__name__}"
@@ -39,6 +41,7 @@ class Reader:
         self.config = config
         self.path = path
         self.outer = parent
+        self.inherits = inherits
         self.used: dict[str, Any] = {}
         self.notes: list[Note] = parent.notes if parent else []
         self.defaults: Mapping[str, Any] = {}
@@ -64,14 +67,14 @@ class Reader:
     def raw(self, *names: str) -> Any:
         """Return the first value among `names` that is present and not null, else None.
 
-        A field of `OUTER` may stand in the object around this one. A field in neither has the
+        A field may stand in the object around this one (see the class). A field in neither has the
         value of `defaults`, if any: an explicit null is not a missing field.
         """
         for name in names:
             if self.config.get(name) is not None:
                 self.used[name] = self.config[name]
                 return self.config[name]
-        if self.outer and (shared := [name for name in names if name in OUTER]):
+        if self.outer and (shared := [n for n in names if self.inherits or n in OUTER]):
             found = self.outer.raw(*shared)
             if found is not None:
                 return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 from planner.models.attention import Attention
 from planner.models.decoder import (
@@ -36,6 +37,11 @@ _GEMMA4 = Traits(
     windows=patterned(6, 512), moe=Moe(("moe_intermediate_size",)),
     defaults={**_COMMON, "num_key_value_heads": 4, "global_head_dim": 512, "vocab_size": 262144},
 )  # fmt: skip
+_GEMMA4_UNIFIED = replace(
+    _GEMMA4,
+    windows=patterned(6, 1024),
+    defaults={**_GEMMA4.defaults, "sliding_window": 1024, "hidden_size_per_layer_input": 0},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,9 @@ class AltUp(Part):
         return self.hidden * (self.streams + 2) + self.streams**2 * (self.streams + 1)
 
 
-def read_gemma4(reader: Reader) -> ModelSpec:
+def read_gemma4(reader: Reader, traits: Traits = _GEMMA4) -> ModelSpec:
     """Read a Gemma 4: full layers have heads of their own size, the last may share their cache."""
-    reader.defaults = _GEMMA4.defaults
+    reader.defaults = traits.defaults
     shape = read_shape(reader)
     same = reader.flag("attention_k_eq_v")
     global_heads = reader.optional_size("num_global_key_value_heads") if same else None
@@ -78,16 +84,16 @@ def read_gemma4(reader: Reader) -> ModelSpec:
     shared_width = width * (2 if reader.flag("use_double_wide_mlp") else 1)
     inputs, input_norm = _per_layer_input(reader, shape)
     blocks = []
-    for window, own in _layers(reader, shape, _GEMMA4):
+    for window, own in _layers(reader, shape, traits):
         full = math.isinf(window)
-        attention = _shared(reader, wide if full else shape, _GEMMA4, window, own)
+        attention = _shared(reader, wide if full else shape, traits, window, own)
         attention = replace(attention, own_v=not (same and full))
         dense = Dense(shape.hidden, width if own else shared_width)
         blocks.append(
             Block((attention,), (dense, *extra, *inputs, LayerScalar()),
                   (4 + norms) * shape.hidden + input_norm)
         )  # fmt: skip
-    return _with_inputs(reader, shape, _GEMMA4, blocks)
+    return _with_inputs(reader, shape, traits, blocks)
 
 
 def _layers(reader: Reader, shape: Shape, traits: Traits) -> list[tuple[float, bool]]:
@@ -188,4 +194,6 @@ MODEL_TYPES: dict[str, Importer] = {
     "gemma3n_text": read_gemma3n,
     "gemma4": read_gemma4,
     "gemma4_text": read_gemma4,
+    "gemma4_unified": partial(read_gemma4, traits=_GEMMA4_UNIFIED),
+    "gemma4_unified_text": partial(read_gemma4, traits=_GEMMA4_UNIFIED),
 }

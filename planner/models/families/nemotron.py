@@ -1,9 +1,16 @@
-"""Nemotron-H (Mamba-2, attention and MLP or MoE layers) and Nemotron-NAS (a layer at a time)."""
+"""Nemotron-H (Mamba-2, attention and MLP or MoE layers) and DeciLM (layers sized by search)."""
 
 from __future__ import annotations
 
 from planner.models.attention import Attention
-from planner.models.decoder import Importer, assemble
+from planner.models.decoder import (
+    Importer,
+    Traits,
+    assemble,
+    decoder_blocks,
+    read_decoder,
+    read_shape,
+)
 from planner.models.layers import grouped
 from planner.models.mlp import Dense, Experts, Projection
 from planner.models.parts import Block, LayerGroup, Part
@@ -17,29 +24,57 @@ _KINDS = {
     "linear_attention": "mamba", "full_attention": "attention",
 }  # fmt: skip
 _PATTERN = ("layers_block_type", "layer_types", "hybrid_override_pattern")
+_KV_HEADS = "num_key_value_heads_per_layer"
 _MTP_PATTERN = ("mtp_layers_block_type", "mtp_hybrid_override_pattern")
+
+
+Layer = tuple[str, Reader]
+"""A layer's kind, and the config that sizes it: a block of its own (Puzzle) or the model's."""
 
 
 def read_nemotron_h(reader: Reader) -> ModelSpec:
     """Read a Nemotron-H: every layer is one norm and one of four kinds of mixer."""
     hidden = reader.size("hidden_size")
-    kinds = _kinds(reader, *_PATTERN)
-    mtp_kinds = _next_token_kinds(reader)
-    parts = {kind: _part(reader, kind, hidden) for kind in set(kinds + mtp_kinds)}
+    layers = _layers(reader, "block_configs", *_PATTERN)
+    mtp = _next_token(reader)
+    parts = {layer: _part(*layer, hidden) for layer in dict.fromkeys(layers + mtp)}
     return assemble(
         reader,
-        [Block(*_sides(parts[kind]), other_params=hidden) for kind in kinds],
+        [Block(*_sides(parts[layer]), other_params=hidden) for layer in layers],
         hidden=hidden,
         vocab=reader.size("vocab_size"),
-        mtp=_next_token_layers(reader, [parts[kind] for kind in mtp_kinds], hidden),
+        mtp=_next_token_layers(reader, [parts[layer] for layer in mtp], hidden),
         state_dtype=state_dtype(reader, "fp32"),
     )
 
 
-def _next_token_kinds(reader: Reader) -> list[str]:
+def _layers(reader: Reader, blocks: str, *patterns: str) -> list[Layer]:
+    """Return the layers that `blocks` lists one by one, else those of a pattern of kinds."""
+    configs = reader.sequence(blocks)
+    if not configs:
+        return [(kind, reader) for kind in _kinds(reader, *patterns)]
+    own = [
+        Reader(config, f"{reader.path}{blocks}[{index}].", reader, inherits=True)
+        for index, config in enumerate(configs)
+    ]
+    return [(_kind(block), block) for block in own]
+
+
+def _kind(block: Reader) -> str:
+    name = block.text("block_type")
+    if name not in _KINDS:
+        raise ConfigError(
+            f"{block.path}block_type: {name!r}; accepted: mamba, attention, mlp and moe"
+        )
+    return _KINDS[name]
+
+
+def _next_token(reader: Reader) -> list[Layer]:
     if not reader.optional_size("num_nextn_predict_layers"):
         return []
-    return _kinds(reader, *_MTP_PATTERN) if reader.has(*_MTP_PATTERN) else ["attention", "moe"]
+    if reader.has("mtp_block_configs", *_MTP_PATTERN):
+        return _layers(reader, "mtp_block_configs", *_MTP_PATTERN)
+    return [("attention", reader), ("moe", reader)]
 
 
 def _next_token_layers(
@@ -85,7 +120,7 @@ def _sides(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[Part, ...]]
     return mixers, tuple(part for part in parts if part not in mixers)
 
 
-def _part(reader: Reader, kind: str, hidden: int) -> tuple[Part, ...]:
+def _part(kind: str, reader: Reader, hidden: int) -> tuple[Part, ...]:
     if kind == "mamba":
         return (_mamba(reader, hidden),)
     if kind == "attention":
@@ -169,7 +204,23 @@ def _nas_block(reader: Reader, hidden: int, heads: int, head_dim: int) -> Block:
     return Block(mixers, mlps, other_params=hidden * (bool(mixers) + bool(mlps)))
 
 
+def read_deci(reader: Reader) -> ModelSpec:
+    """Read a DeciLM-7B: a Llama whose layers each have their own number of KV heads."""
+    shape = read_shape(reader, kv_heads=1)
+    counts = reader.pattern(shape.layers, _KV_HEADS)
+    if counts is None:
+        raise ConfigError(f"{reader.path}{_KV_HEADS}: missing; a number for each layer is needed")
+    sizes = [reader.check_size(_KV_HEADS, count) for count in counts]
+    blocks = {
+        size: decoder_blocks(reader, read_shape(reader, kv_heads=size), Traits())[0]
+        for size in dict.fromkeys(sizes)
+    }
+    return read_decoder(reader, shape, Traits(), [blocks[size] for size in sizes])
+
+
 MODEL_TYPES: dict[str, Importer] = {
     "nemotron_h": read_nemotron_h,
+    "nemotron_h_puzzle": read_nemotron_h,
     "nemotron-nas": read_nemotron_nas,
+    "deci": read_deci,
 }
