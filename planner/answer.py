@@ -72,8 +72,10 @@ class Serving(Answer):
     """The steady state of an engine under closed-loop load."""
 
     concurrency: int
-    isl: int
-    osl: int
+    isl: int | float
+    """Mean input length [token]."""
+    osl: int | float
+    """Mean output length [token]."""
     running_batch: float
     queued: float
     ttft_s: Interval

@@ -6,10 +6,9 @@ of its length: of a distribution, the mean and the mean square are enough.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 
 class InvalidLengths(ValueError):
@@ -51,6 +50,8 @@ class Lengths:
     @classmethod
     def histogram(cls, counts: Mapping[float, float]) -> Lengths:
         """Return lengths by how often each occurs; counts need not sum to one."""
+        import numpy as np  # slow to import, and few questions need it
+
         lengths, weights = np.array(list(counts), float), np.array(list(counts.values()), float)
         if not len(lengths) or (weights < 0).any() or weights.sum() <= 0:
             raise InvalidLengths("lengths: expected lengths with counts that are not negative")
@@ -60,6 +61,8 @@ class Lengths:
     @classmethod
     def trace(cls, lengths: Sequence[float]) -> Lengths:
         """Return the lengths of a trace, each request once [token]."""
+        import numpy as np
+
         if not len(lengths):
             raise InvalidLengths("lengths: the trace is empty; expected one length a request")
         found = np.asarray(lengths, dtype=float)
@@ -67,6 +70,6 @@ class Lengths:
 
 
 def _checked(mean: float, mean_square: float) -> tuple[float, float]:
-    if not (np.isfinite(mean_square) and mean > 0 and mean_square >= mean * mean * (1 - 1e-9)):
+    if not (math.isfinite(mean_square) and mean > 0 and mean_square >= mean * mean * (1 - 1e-9)):
         raise InvalidLengths(f"lengths: mean {mean} is not accepted; expected a positive length")
     return mean, max(mean_square, mean * mean)

@@ -9,6 +9,7 @@ import numpy as np
 
 from planner import answer
 from planner.decode import StepWork
+from planner.distributions import mean_context
 from planner.editions import current_editions
 from planner.limits import Limits, limits
 from planner.models.spec import Note
@@ -74,6 +75,10 @@ def _load_notes(
         from planner.targets import limit_notes  # a question without limits does without
 
         notes += limit_notes(scenario, deployment, batches, context, fit)
+    if scenario.isl is not None:
+        from planner.serving_answer import serving_notes
+
+        notes += serving_notes(scenario)
     if scenario.osl == 1:
         text = "one output token leaves no time between tokens: TPOT is what a second would take"
         notes.append(Note("one_output_token", text))
@@ -91,7 +96,7 @@ def _contexts(scenario: Scenario, deployment: Deployment, notes: list[Note]) -> 
     if scenario.context:
         contexts = list(scenario.context)
     elif scenario.isl and scenario.osl:
-        contexts = [scenario.isl + scenario.osl // 2]
+        contexts = [mean_context(scenario.isl, scenario.osl)]
     else:
         contexts = [min(DEFAULT_CONTEXT, most or DEFAULT_CONTEXT)]
         notes.append(Note("assumed_context", f"no context given: {contexts[0]} tokens assumed"))

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner import answer
+from planner.distributions import Tokens
 from planner.editions import current_editions
 from planner.hw import Accelerator, get_accelerator, list_accelerators, price_per_hour
 from planner.limits import limits
@@ -15,7 +16,7 @@ from planner.models import get_model
 from planner.parallel import InvalidSharding
 from planner.points import columns, evaluate
 from planner.resolve import Deployment, deploy
-from planner.scenario import Count, Positive, Short, Tokens
+from planner.scenario import Count, Positive, Short
 from planner.targets import largest_batch
 
 Binds = Literal["memory", "tpot", "knee", "crossover"]

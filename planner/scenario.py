@@ -6,6 +6,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
+from planner.distributions import Length, Tokens
+
 MOST_POINTS = 100_000
 """Points (batches × contexts) one scenario may ask for."""
 
@@ -15,7 +17,6 @@ def _as_list(value: Any) -> Any:
 
 
 Count = Annotated[int, Field(ge=1, le=2**20)]
-Tokens = Annotated[int, Field(ge=1, le=2**30)]
 Positive = Annotated[FiniteFloat, Field(gt=0, le=1e9)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Batches = Annotated[
@@ -54,8 +55,8 @@ class Scenario(BaseModel):
     batch: Batches | None = Field(None, description="sequences decoding at once in one replica")
     context: Contexts | None = Field(None, description="tokens in each sequence's cache")
     concurrency: Count | None = Field(None, description="closed-loop clients of one replica")
-    isl: Tokens | None = Field(None, description="input tokens of a request")
-    osl: Tokens | None = Field(None, description="output tokens of a request")
+    isl: Length | None = Field(None, description="input tokens of a request, or how they spread")
+    osl: Length | None = Field(None, description="output tokens of a request, or how they spread")
     prefix_hit: Annotated[FiniteFloat, Field(ge=0, le=1)] = Field(
         0.0, description="share of input tokens found in the prefix cache"
     )

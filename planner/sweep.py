@@ -11,10 +11,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner import answer
+from planner.distributions import Tokens
 from planner.editions import current_editions
 from planner.points import columns, evaluate
 from planner.resolve import resolve
-from planner.scenario import Count, Scenario, Short, Tokens
+from planner.scenario import Count, Scenario, Short
 
 MOST_DEPLOYMENTS = 2_000
 MOST_ROWS = 200_000

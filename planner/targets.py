@@ -10,7 +10,7 @@ from planner.models.spec import Note
 from planner.resolve import Deployment
 from planner.roofline import Array, Mask
 from planner.scenario import Scenario
-from planner.serving import serve
+from planner.serving_answer import under_load
 
 TRIED = 32
 """Loads tried at once in the search for the largest [-]."""
@@ -85,19 +85,19 @@ def _batch_note(
 
 
 def _serving_notes(scenario: Scenario, deployment: Deployment) -> list[Note]:
-    clients, isl, osl = scenario.concurrency or 1, scenario.isl or 1, scenario.osl or 1
+    clients = scenario.concurrency or 1
     limits = {"tpot": scenario.tpot_ms, "ttft": scenario.ttft_ms}
     factors = {q: percentile_factor(deployment, q, scenario.percentile) * 1e3 for q in limits}
 
     def within(loads: Array, quantity: str) -> Mask:
-        state = serve(deployment, loads, isl, osl, scenario.prefix_hit)
+        state = under_load(scenario, deployment, loads)
         seconds = state.tpot_s if quantity == "tpot" else state.ttft_s
         return np.asarray(seconds * factors[quantity] <= (limits[quantity] or np.inf))
 
     def meets(loads: Array) -> Mask:
         return np.asarray(within(loads, "tpot") & within(loads, "ttft"))
 
-    state = serve(deployment, float(clients), isl, osl, scenario.prefix_hit)
+    state = under_load(scenario, deployment, float(clients))
     found = {"tpot": float(state.tpot_s), "ttft": float(state.ttft_s)}
     missed = [q for q, limit in limits.items() if limit and found[q] * factors[q] > limit]
     most = largest(meets, MOST_CLIENTS) if missed else 0

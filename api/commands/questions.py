@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from planner.commands.loads import LOADS, BadLoad
+
 FILES = (".json", ".toml")
 
 
@@ -42,7 +44,16 @@ def _pair(part: str) -> tuple[str, Any]:
         raise click.UsageError(f"scenario: {part!r}; accepted: field=value, separated by commas")
     if name in {"batch", "context"}:
         return name, [_number(item) for item in value.split("+")]
+    if name in LOADS:
+        return name, _load(name, value)
     return name.strip().replace("-", "_"), _number(value)
+
+
+def _load(name: str, text: str) -> Any:
+    try:
+        return LOADS[name](text)
+    except BadLoad as error:
+        raise click.UsageError(f"{name}: {error}") from None
 
 
 def _number(value: str) -> Any:

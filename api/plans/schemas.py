@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from planner.scenario import Count, Short, Tokens
+from planner.distributions import Tokens
+from planner.scenario import Count, Short
 
 
 class RooflineAsked(BaseModel):

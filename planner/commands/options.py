@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from planner.commands.loads import Load, lengths
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -29,6 +31,8 @@ class Numbers(click.ParamType[list[int]]):
 
 
 NUMBERS = Numbers()
+LENGTHS = Load("tokens", lengths)
+SPREAD = "1024, lognormal:MEAN:CV, uniform:LOW:HIGH or @FILE of one length a line"
 
 model_argument = click.argument("model", metavar="MODEL")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -68,8 +72,8 @@ def load_options(function: Function) -> Function:
         click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64."),
         click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache."),
         click.option("--concurrency", type=int, help="Closed-loop clients."),
-        click.option("--isl", type=int, help="Input tokens of a request."),
-        click.option("--osl", type=int, help="Output tokens of a request."),
+        click.option("--isl", type=LENGTHS, help=f"Input tokens of a request: {SPREAD}."),
+        click.option("--osl", type=LENGTHS, help="Output tokens of a request, likewise."),
         click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),
         click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
         click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),

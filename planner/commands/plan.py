@@ -121,10 +121,11 @@ def _print_points(result: answer.Plan) -> None:
 
 
 def _print_serving(serving: answer.Serving) -> None:
+    lengths = f"{number(serving.isl, 6)} in, {number(serving.osl, 6)} out"
     print_table(
         ("serving", "value", ""),
         [
-            ("clients", str(serving.concurrency), f"{serving.isl} in, {serving.osl} out"),
+            ("clients", str(serving.concurrency), lengths),
             ("running", number(serving.running_batch), f"{number(serving.queued)} queued"),
             ("TTFT", seconds(serving.ttft_s.p50), _range(serving.ttft_s)),
             ("TPOT", seconds(serving.tpot_s.p50), _range(serving.tpot_s)),

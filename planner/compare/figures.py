@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from planner import answer
 from planner.compare.answers import Better
+from planner.distributions import mean_context
 from planner.hw import get_accelerator, price_per_hour
 from planner.parallel import Sharding
 from planner.planning import plan
@@ -70,11 +71,11 @@ def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> 
 def _running(scenario: Scenario, found: answer.Plan) -> answer.Plan:
     """Return the plan of the step an engine runs in its steady state."""
     served = found.serving
-    if served is None:
+    if served is None or scenario.isl is None or scenario.osl is None:
         return found
     state = {
         "batch": [max(1, round(served.running_batch))],
-        "context": [served.isl + served.osl // 2],
+        "context": [mean_context(scenario.isl, scenario.osl)],
         "concurrency": None, "isl": None, "osl": None,
     }  # fmt: skip
     return plan(scenario.model_copy(update=state))

@@ -1,0 +1,88 @@
+"""Loads as a shell user writes them: `1024`, `lognormal:1024:0.6`, `uniform:100:2000`, `@file`.
+
+A text becomes what the scenario takes in JSON; the scenario checks the figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from planner.distributions import MOST_REQUESTS
+
+LENGTHS = "accepted: TOKENS, lognormal:MEAN:CV, uniform:LOW:HIGH, or @FILE of one length a line"
+FIGURES = {"lognormal": ("mean", "cv"), "uniform": ("low", "high")}
+MOST_CHARACTERS = 20 * MOST_REQUESTS
+"""Of a file of lengths."""
+MOST_DIGITS = 10
+"""Of a length in it."""
+
+
+class BadLoad(ValueError):
+    """A text that describes no load; the message says what is accepted."""
+
+
+def lengths(text: str) -> Any:
+    """Return the lengths a text describes: tokens, or an object; raises BadLoad."""
+    if text.startswith("@"):
+        return {"trace": _trace(text[1:])}
+    name, *figures = text.split(":")
+    try:
+        if not figures:
+            return int(text)
+        return {name: dict(zip(FIGURES[name], map(_finite, figures), strict=True))}
+    except (KeyError, ValueError):
+        raise BadLoad(f"{text[:60]!r} is not a length; {LENGTHS}") from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _trace(path: str) -> list[int]:
+    """Return the lengths in a file, one a line; empty lines are passed over."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(MOST_CHARACTERS + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise BadLoad(f"cannot read {path!r}: {reason}; {LENGTHS}") from None
+    if len(text) > MOST_CHARACTERS:
+        raise BadLoad(f"{path!r} is too long; accepted: {MOST_REQUESTS} lengths, one a line")
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        length = line.strip()
+        if length and not (length.isdecimal() and len(length) <= MOST_DIGITS):
+            raise BadLoad(f"line {number} of {path!r} is {length[:40]!r}; accepted: whole tokens")
+        found += [int(length)] if length else []
+    return found
+
+
+LOADS: dict[str, Callable[[str], Any]] = {"isl": lengths, "osl": lengths}
+"""The parser of each field of a scenario that is a load."""
+
+
+class Load(click.ParamType[Any]):
+    """A load that one of the parsers above reads."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        """Take the name shown in help, and the parser."""
+        self.name = name
+        self.parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what the scenario takes in JSON."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.parse(value)
+        except BadLoad as error:
+            field = param.name if param else "value"
+            self.fail(f"{field}: {error}", param, ctx)
