@@ -6,13 +6,14 @@ import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from planner.commands.output import print_table
 
 if TYPE_CHECKING:
+    from planner.validation.holdout import Holdout
     from planner.validation.predict import Prediction
     from planner.validation.report import Line
     from planner.validation.rows import Kind
@@ -40,10 +41,11 @@ def command(
 
     The file holds serving, decode or memory rows, told apart by their columns. Predictions are made
     without reading any measured column. Without a file, the rows that the calibration is fitted to
-    are predicted, each by a fit that leaves it out: this takes some minutes.
+    are predicted, each by a fit that leaves it out: this takes some minutes. With --json errors are
+    then given by what was left out: nothing, config, model, gpu, engine or family.
     """
     if rows_csv is None:
-        _left_out(report_md)
+        _left_out(report_md, as_json)
         return
     from planner.validation import report
     from planner.validation.predict import predict
@@ -66,12 +68,38 @@ def command(
     _print(lines)
 
 
-def _left_out(report_md: Path | None) -> None:
+def _left_out(report_md: Path | None, as_json: bool) -> None:
     from planner.calibration.refit import refit_committed
-    from planner.validation.accuracy import report
     from planner.validation.holdout import Holdout
 
-    found = report(Holdout(refit_committed()))
+    holdout = Holdout(refit_committed())
+    if as_json:
+        click.echo(json.dumps(_summary(holdout), indent=2))
+    if report_md is not None or not as_json:
+        _report(holdout, report_md, quiet=as_json)
+
+
+def _summary(holdout: Holdout) -> dict[str, Any]:
+    """Errors of the committed rows by what was left out of the fit together with a row."""
+    from planner.validation import report
+    from planner.validation.accuracy import WAYS
+
+    found: dict[str, Any] = {}
+    for way in WAYS:
+        held = list(holdout.fitted() if way == "nothing" else holdout.held(way))
+        found[way] = []
+        for kind in dict.fromkeys(one.row.kind for one in held):
+            rows = [one.row for one in held if one.row.kind == kind]
+            predictions = [one.prediction for one in held if one.row.kind == kind]
+            lines = report.report(rows, predictions)
+            found[way].append(report.as_json(rows, predictions, lines))
+    return {"edition": holdout.refit.edition, "left_out": found}
+
+
+def _report(holdout: Holdout, report_md: Path | None, quiet: bool) -> None:
+    from planner.validation.accuracy import report
+
+    found = report(holdout)
     if report_md is None:
         click.echo(found.text)
         return
@@ -80,7 +108,7 @@ def _left_out(report_md: Path | None) -> None:
     report_md.write_text(found.text, encoding="utf-8")
     for name, text in found.charts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    click.echo(f"{report_md}, {len(found.charts)} charts in {folder}")
+    click.echo(f"{report_md}, {len(found.charts)} charts in {folder}", err=quiet)
 
 
 def _write(path: Path, kind: Kind, found: Sequence[Prediction]) -> None:

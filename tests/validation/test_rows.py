@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -122,3 +125,36 @@ def test_command_writes_predictions(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [line["row"] for line in written] == [row.inputs["row"] for row in rows]
     for line in written:
         assert float(line["tpot_p10_ms"]) < float(line["tpot_ms"]) < float(line["tpot_p90_ms"])
+
+
+class FewHeldOut:
+    """A fit of which a few rows are held out, so that no fit is made."""
+
+    refit = SimpleNamespace(edition="a test")
+
+    def __init__(self, _: object) -> None:
+        self.rows = [*committed_rows("serving")[:3], *committed_rows("decode")[:4]]
+
+    def held(self, by: str) -> Iterator[SimpleNamespace]:
+        del by
+        return self.fitted()
+
+    def fitted(self) -> Iterator[SimpleNamespace]:
+        for row in self.rows:
+            yield SimpleNamespace(row=row, prediction=predict([row])[0])
+
+
+def test_the_summary_of_left_out_rows_is_json_where_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from planner.cli import main
+
+    monkeypatch.setattr("planner.validation.holdout.Holdout", FewHeldOut)
+    monkeypatch.setattr("planner.calibration.refit.refit_committed", lambda: None)
+    main(["validate", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["left_out"]) == {"nothing", "config", "model", "gpu", "engine", "family"}
+    serving, decode = found["left_out"]["model"]
+    assert (serving["kind"], serving["rows"]) == ("serving", 3)
+    assert (decode["kind"], decode["rows"]) == ("decode", 4)
+    assert {line["quantity"] for line in serving["errors"]} == {"ttft_ms", "tpot_ms"}
