@@ -194,7 +194,7 @@ def reported_bytes(accelerator: Accelerator) -> float:
     Raises MissingFigure where the accelerator's memory is not on record.
     """
     shares = _shares()
-    row = shares["devices"].get(accelerator.id)
+    row = shares["devices"].get(accelerator.part)
     if row is None:
         kind = accelerator.memory_type or ""
         default = shares["default"]

@@ -188,7 +188,7 @@ def _answer(
     work, time = evaluate(deployment, size, np.array([float(request.context)]))
     row = {k: v.tolist()[0] for k, v in columns(deployment, 1, work, time, size).items()}
     most = deployment.memory.max_batch(request.context)
-    price = price_per_hour(deployment.accelerator.id)
+    price = price_per_hour(deployment.accelerator.part)
     hourly = price.usd_per_gpu_hour * deployment.sharding.gpus if price else None
     return Choice(
         gpu=deployment.accelerator.id,

@@ -56,10 +56,13 @@ def subject_of(
 
 
 def accelerator_tags(accelerator: Accelerator) -> dict[str, str]:
-    """Return tags from the part itself to what it shares with others."""
+    """Return tags from the part itself to what it shares with others.
+
+    An accelerator of the user's own has no part, whatever its id: nothing was measured on it.
+    """
     memory = memory_class(accelerator.memory_type)
     return {
-        "gpu": accelerator.id,
+        "gpu": accelerator.part or "",
         "family": f"{generation(accelerator.architecture)}/{memory}",
         "vendor": accelerator.vendor.lower(),
         "memory": memory,

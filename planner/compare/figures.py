@@ -52,7 +52,7 @@ def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> 
     found = plan(scenario)
     accelerator = get_accelerator(scenario.gpu)
     split = Sharding(scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp)
-    known = None if accelerator.id in prices else price_per_hour(accelerator.id)
+    known = None if accelerator.id in prices else price_per_hour(accelerator.part)
     price = known.usd_per_gpu_hour if known else prices.get(accelerator.id)
     source = "given with the request" if accelerator.id in prices else ""
     if known:

@@ -32,6 +32,9 @@ class Accelerator:
     the field's name or `peaks_flops_per_s.<format>`; `also_published` holds values that other
     sources print for the same figure. `unread_formats` are formats the hardware probably has but
     for which no peak was found; `runs_in` redirects formats whose own rate is not worth using.
+    `part` is the catalogue id of the part it is: what was measured on that part, and its price,
+    hold for it. One of the user's own has none, unless it takes its figures from a `base` without
+    being given an `id` of its own: it then is that part with some figures changed.
     """
 
     id: str
@@ -60,6 +63,7 @@ class Accelerator:
     also_published: Mapping[str, tuple[Figure, ...]] = field(default_factory=dict)
     unread_formats: tuple[str, ...] = ()
     runs_in: Mapping[str, str] = field(default_factory=dict)
+    part: str | None = None
 
     def __hash__(self) -> int:
         return hash((self.id, self.bandwidth_bytes_per_s, self.memory_bytes))

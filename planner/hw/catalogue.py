@@ -95,7 +95,8 @@ def get_accelerator(
     """Accelerator from a catalogue name, a user's object, or a `.json` or `.toml` file.
 
     An object may name a catalogue entry as `base` and then only needs the fields it changes and
-    their `source`. A service that answers strangers passes `allow_files=False`.
+    their `source`; without an `id` of its own it stays that part to calibration and prices. A
+    service that answers strangers passes `allow_files=False`.
 
     Raises:
         UnknownAccelerator: no accelerator has that name.
@@ -104,20 +105,24 @@ def get_accelerator(
     if isinstance(gpu, Accelerator):
         return gpu
     if isinstance(gpu, Mapping):
-        from planner.hw import inline  # only a user's own accelerator needs it
-
-        fields = dict(gpu)
-        base = fields.pop("base", None)
-        if base is None:
-            return inline.accelerator_from(fields)
-        return inline.override(get_accelerator(str(base), allow_files=False), fields)
+        return _own(gpu)
     name = fspath(gpu)
     if allow_files and name.lower().endswith((".json", ".toml")):
-        from planner.hw.inline import read_accelerator
+        from planner.hw.inline import read_fields
 
-        return read_accelerator(name)
+        return _own(read_fields(name))
     catalogue = load_catalogue()
     return catalogue[catalogue.resolve(name)]
+
+
+def _own(described: Mapping[str, object]) -> Accelerator:
+    from planner.hw import inline  # only a user's own accelerator needs it
+
+    fields = dict(described)
+    base = fields.pop("base", None)
+    if base is None:
+        return inline.accelerator_from(fields)
+    return inline.override(get_accelerator(str(base), allow_files=False), fields)
 
 
 def list_accelerators(
@@ -208,6 +213,7 @@ def _build(row: Mapping[str, Any], sources: list[str]) -> Accelerator:
         also_published=also,
         unread_formats=tuple(row.get("unread", ())),
         runs_in=row.get("runs_in", {}),
+        part=row["id"],
     )
 
 

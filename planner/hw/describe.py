@@ -46,7 +46,7 @@ def describe(acc: Accelerator) -> dict[str, Any]:
         "tdp_w": acc.tdp_w,
         "confidence": acc.confidence,
         "cross_check": acc.cross_check,
-        "price": _price(price_per_hour(acc.id)),
+        "price": _price(price_per_hour(acc.part)),
         "sources": {name: figure.source for name, figure in acc.figures.items()},
         "also_published": {
             name: [_figure(figure) for figure in figures]

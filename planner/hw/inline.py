@@ -71,6 +71,8 @@ def accelerator_from(data: Mapping[str, object]) -> Accelerator:
 def override(base: Accelerator, data: Mapping[str, object]) -> Accelerator:
     """`base` with the fields of `data`, every changed figure under the given source.
 
+    With another `id` it is another part than `base` is.
+
     Raises:
         InvalidAccelerator: as `accelerator_from`.
     """
@@ -94,7 +96,8 @@ def override(base: Accelerator, data: Mapping[str, object]) -> Accelerator:
     year = numbers.pop("year", None)
     figures = {k: Figure(v, units[k], source, confidence) for k, v in numbers.items()}
     texts = {k: _text(k, data[k]) for k in TEXTS if data.get(k) is not None}
-    changed = replace(base, **{**texts, "link": link})  # type: ignore[arg-type]
+    part = base.part if texts.get("id", base.id) == base.id else None
+    changed = replace(base, **{**texts, "link": link, "part": part})  # type: ignore[arg-type]
     if year is not None:
         changed = replace(changed, year=int(year))
     if data.get("notes") is not None:
@@ -102,11 +105,11 @@ def override(base: Accelerator, data: Mapping[str, object]) -> Accelerator:
     return changed.replaced(figures)
 
 
-def read_accelerator(path: str | Path) -> Accelerator:
-    """Accelerator from a `.json` or `.toml` file.
+def read_fields(path: str | Path) -> dict[str, object]:
+    """Fields of an accelerator in a `.json` or `.toml` file, named like the file if not otherwise.
 
     Raises:
-        InvalidAccelerator: the file cannot be read or parsed, or a field is not acceptable.
+        InvalidAccelerator: the file cannot be read or parsed.
     """
     path = Path(path)
     try:
@@ -120,7 +123,7 @@ def read_accelerator(path: str | Path) -> Accelerator:
         raise InvalidAccelerator(f"gpu: {path.name!r} does not parse: {error}") from None
     if not isinstance(data, dict):
         raise InvalidAccelerator(f"gpu: {path.name!r} must hold one object")
-    return accelerator_from({"name": path.stem, **data})
+    return {"name": path.stem, **data}
 
 
 def _parse(suffix: str, text: str) -> object:

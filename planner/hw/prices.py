@@ -68,13 +68,15 @@ def list_prices(gpu_id: str | None = None, kind: str | None = None) -> tuple[Pri
     )
 
 
-def price_per_hour(gpu_id: str) -> Price | None:
-    """On-demand price of an accelerator, None if none is on record.
+def price_per_hour(gpu_id: str | None) -> Price | None:
+    """On-demand price of an accelerator, None if none is on record or it is no catalogue part.
 
     Rows whose printed name leaves the variant open, and undated ones, count only when there is
     nothing better. Spot, reserved, serverless, managed, community and marketplace prices, averages
     of listings, estimates and assumptions never count.
     """
+    if gpu_id is None:
+        return None
     rows = list_prices(gpu_id, "on_demand")
     for better in (
         [r for r in rows if r.date is not None and len(r.gpus) == 1],

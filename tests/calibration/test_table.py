@@ -14,7 +14,7 @@ from planner import Scenario, plan
 from planner.calibration import Parameter, Subject, shipped
 from planner.calibration.committed import committed_priors
 from planner.calibration.intervals import NEARNESS
-from planner.calibration.subject import format_class, generation, memory_class
+from planner.calibration.subject import accelerator_tags, format_class, generation, memory_class
 from planner.calibration.table import EDITION, from_json
 from planner.hw import get_accelerator
 from planner.models import get_model
@@ -95,6 +95,29 @@ def test_every_case_has_an_interval_and_says_how_near_it_is() -> None:
     datasheet = asked("meta-llama/Llama-3.1-70B-Instruct", "mi355x")
     assert [case[0] for case in (measured, gpu_only, family, datasheet)] == list(NEARNESS)
     assert measured[1] < gpu_only[1] <= datasheet[1] * 1.05
+
+
+OWN = {
+    "id": "h100-sxm5", "bandwidth_bytes_per_s": 1e12, "memory_bytes": 96e9, "source": "a test",
+    "peaks_flops_per_s": {"bf16": 1e14, "fp8": 2e14},
+}  # fmt: skip
+
+
+def test_an_own_accelerator_is_not_the_part_whose_id_it_takes() -> None:
+    def tpot(**gpu: object) -> float:
+        one = {"model": "meta-llama/Llama-3.1-8B-Instruct", "engine": "vllm"}
+        return plan(Scenario(**one, gpu=gpu, batch=[1], context=[100])).points[0].tpot_s.p50
+
+    assert tpot(**OWN) == tpot(**OWN | {"id": "mine"})
+    of_hopper = OWN | {"architecture": "Hopper", "vendor": "NVIDIA", "memory_type": "HBM3"}
+    assert tpot(**of_hopper) == tpot(**of_hopper | {"id": "mine"})
+
+
+def test_a_variant_of_a_part_keeps_what_was_measured_on_it() -> None:
+    changed = {"base": "h100-sxm5", "memory_bytes": 96e9, "source": "a test"}
+    ours, other = get_accelerator(changed), get_accelerator({**changed, "id": "mine"})
+    assert accelerator_tags(ours) == accelerator_tags(get_accelerator("h100-sxm5"))
+    assert accelerator_tags(other) == {**accelerator_tags(ours), "gpu": ""}
 
 
 def test_modes_of_engines() -> None:

@@ -67,6 +67,26 @@ def test_base_takes_the_rest_from_the_catalogue():
         hw.get_accelerator({"base": "b200", "bandwidth_bytes_per_s": 8e12})
 
 
+def test_base_may_stand_in_a_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "h100-sxm5"\nbandwidth_bytes_per_s = 3e12\nsource = "mine"\n')
+    acc = hw.get_accelerator(path)
+    assert (acc.id, acc.name, acc.bandwidth_bytes_per_s) == ("h100-sxm5", "mine", 3e12)
+    assert acc.peaks_flops_per_s == hw.get_accelerator("h100-sxm5").peaks_flops_per_s
+
+
+def test_an_id_does_not_make_it_the_catalogues_part():
+    """Nothing measured on a part, and no price, holds for another machine of the same id."""
+    assert hw.get_accelerator("h100-sxm5").part == "h100-sxm5"
+    mine = hw.get_accelerator({**GOOD, "id": "h100-sxm5"})
+    assert (mine.id, mine.part) == ("h100-sxm5", None)
+    assert hw.describe(mine)["price"] is None
+    variant = {"base": "h100-sxm5", "memory_bytes": 96e9, "source": "mine"}
+    assert hw.get_accelerator(variant).part == "h100-sxm5"
+    assert hw.get_accelerator({**variant, "id": "h100-sxm5"}).part == "h100-sxm5"
+    assert hw.get_accelerator({**variant, "id": "h100-96gb"}).part is None
+
+
 def test_link_without_domain_joins_an_unknown_number():
     acc = hw.get_accelerator(GOOD | {"link": {"name": "wire", "bytes_per_s": 1e11}})
     assert acc.domain_size is None
