@@ -17,7 +17,7 @@ from planner.parallel import Sharding
 
 _LOGIT_BYTES = 4.0
 _ACTIVATION_BYTES = 2.0
-_NARROW = ("fp8", "fp4", "int8")
+_NARROW = ("fp8", "fp4", "nvfp4", "int8")
 """Arithmetic for which a layer's input is copied into one byte a value."""
 
 

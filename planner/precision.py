@@ -22,7 +22,7 @@ class Format:
     bits: float
     """Stored bits per value, scales included [bit]."""
     compute: str
-    """Arithmetic format asked of the machine: fp32, bf16, fp16, fp8, fp4, int8."""
+    """Arithmetic format asked of the machine: fp32, bf16, fp16, fp8, fp6, fp4, nvfp4, int8."""
     description: str
 
     @property
@@ -48,7 +48,8 @@ _TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("int8", 8, "int8", "8-bit integer weights and activations"),
     ("int8_weight", 8 + 16 / 128, "bf16", "8-bit integer weights, fp16 scale per 128"),
     ("mxfp4", 4 + 8 / 32, "bf16", "OCP MX 4-bit float, 8-bit scale per 32, 16-bit activations"),
-    ("nvfp4", 4 + 8 / 16, "fp4", "NVIDIA 4-bit float, fp8 scale per 16"),
+    ("mxfp4_w4a4", 4 + 8 / 32, "fp4", "OCP MX 4-bit float, weights and activations"),
+    ("nvfp4", 4 + 8 / 16, "nvfp4", "NVIDIA 4-bit float, fp8 scale per 16"),
     ("nvfp4_weight", 4 + 8 / 16, "bf16", "NVIDIA 4-bit float weights, 16-bit activations"),
     ("fp4", 4, "fp4", "4-bit float without scales"),
     ("int4", 4 + 16 / 32, "bf16", "4-bit integer weights, 16-bit scale per 32"),

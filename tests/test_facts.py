@@ -53,6 +53,19 @@ def test_fact_2_h100_ridge(fmt: str, ridge: float) -> None:
     assert get_accelerator("h100-sxm5").ridge_point(fmt) == pytest.approx(ridge, abs=1)
 
 
+def test_nvfp4_is_not_arithmetic_of_mx_units() -> None:
+    """AMD CDNA4 scales by powers of two per 32 values; NVFP4 has an fp8 scale per 16."""
+    one = {"model": "meta-llama/Llama-3.1-70B-Instruct", "batch": 64}
+    widened = plan(Scenario(**one, gpu="mi355x", weights="nvfp4"))
+    assert widened.limits.ridge_point == get_accelerator("mi355x").ridge_point("bf16")
+    text = next(note.text for note in widened.notes if note.code == "emulated_format")
+    assert text == "mi355x has no nvfp4 arithmetic: values are converted and run in bf16"
+    for gpu, weights in (("mi355x", "mxfp4_w4a4"), ("b200-sxm", "nvfp4")):
+        native = plan(Scenario(**one, gpu=gpu, weights=weights))
+        assert native.limits.ridge_point == get_accelerator(gpu).ridge_point("fp4")
+        assert "emulated_format" not in {note.code for note in native.notes}
+
+
 @pytest.mark.parametrize(("fmt", "ridge"), [("bf16", 281), ("fp8", 562), ("fp4", 1125)])
 def test_fact_3_b200_ridge_at_8_tb_per_s(fmt: str, ridge: float) -> None:
     assert b200_at_8().ridge_point(fmt) == pytest.approx(ridge, abs=0.6)

@@ -31,7 +31,8 @@ class Accelerator:
     PCIe, None means not known. `figures` keeps each number with its source and confidence, under
     the field's name or `peaks_flops_per_s.<format>`; `also_published` holds values that other
     sources print for the same figure. `unread_formats` are formats the hardware probably has but
-    for which no peak was found; `runs_in` redirects formats whose own rate is not worth using.
+    for which no peak was found; `runs_in` redirects formats whose own rate is not worth using, or
+    which the units of that width do not take.
     `part` is the catalogue id of the part it is: what was measured on that part, and its price,
     hold for it. One of the user's own has none, unless it takes its figures from a `base` without
     being given an `id` of its own: it then is that part with some figures changed.
@@ -105,13 +106,16 @@ class Accelerator:
             raise UnsupportedFormat(
                 f"format: unknown number format {wanted!r}; accepted: {', '.join(FORMATS)}"
             )
-        for candidate in CHAINS[wanted]:
+        if wanted in self.runs_in:
+            return self.runs_in[wanted], self._remark(wanted, self.runs_in[wanted])
+        chain = CHAINS[wanted]
+        for candidate in chain:
             if candidate in self.peaks_flops_per_s:
                 actual = self.runs_in.get(candidate, candidate)
-                return actual, None if actual == wanted else self._remark(wanted, actual)
+                return actual, None if actual == chain[0] else self._remark(wanted, actual)
         raise UnsupportedFormat(
             f"gpu: {self.id} has no peak on record for {wanted} or what it falls back to "
-            f"({', '.join(CHAINS[wanted][1:])}); give peaks_flops_per_s"
+            f"({', '.join(chain[1:])}); give peaks_flops_per_s"
         )
 
     def _remark(self, wanted: str, actual: str) -> str:

@@ -18,6 +18,9 @@ CHAINS: Mapping[str, tuple[str, ...]] = {
     "fp6": ("fp6", "bf16", "fp16", "fp32"),
     "fp4": ("fp4", "bf16", "fp16", "fp32"),
     "int4": ("int4", "bf16", "fp16", "fp32"),
+    # fp4 with NVIDIA's scales (fp8 per 16 values) instead of OCP MX's (a power of two per 32):
+    # where the fp4 units take only those, `runs_in` of the accelerator says so.
+    "nvfp4": ("fp4", "bf16", "fp16", "fp32"),
 }
 
 # What the measured tables call a format, where it differs from the peak it runs at.

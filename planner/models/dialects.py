@@ -117,7 +117,8 @@ def _group_format(group: Config, outer: str) -> Format:
             name = "mxfp8" if mx else "fp8_block" if block else "fp8" if active else "fp8_weight"
         else:
             nv = size == 16 and not layout.startswith("mx")
-            name = ("nvfp4" if active else "nvfp4_weight") if nv else "mxfp4"
+            names = ("nvfp4", "nvfp4_weight") if nv else ("mxfp4_w4a4", "mxfp4")
+            name = names[0] if active else names[1]
         return get_format(name)
     if bits == 8 and active:
         return get_format("int8")
@@ -174,16 +175,21 @@ def _modelopt(reader: Reader, config: Config) -> Formats:
 
 
 def _quark(reader: Reader, config: Config) -> Formats:
-    """AMD Quark: the weight's dtype in global_quant_config."""
-    whole = config.get("global_quant_config")
-    weight = whole.get("weight") if isinstance(whole, Mapping) else None
-    dtype = str(weight.get("dtype")) if isinstance(weight, Mapping) else ""
+    """AMD Quark: the dtype of weights, and of inputs where they are as narrow."""
+    dtype, inputs = (_quark_dtype(config, name) for name in ("weight", "input_tensors"))
     known = {"fp8_e4m3": "fp8", "fp4": "mxfp4", "int8": "int8", "int4": "int4_g128",
              "uint4": "awq"}  # fmt: skip
     if dtype not in known:
         raise ConfigError(f"quantization_config.global_quant_config.weight.dtype: {dtype!r};"
                           f" accepted: {', '.join(known)}")  # fmt: skip
-    return everywhere(reader, config, get_format(known[dtype]))
+    name = "mxfp4_w4a4" if dtype == inputs == "fp4" else known[dtype]
+    return everywhere(reader, config, get_format(name))
+
+
+def _quark_dtype(config: Config, name: str) -> str:
+    whole = config.get("global_quant_config")
+    tensors = whole.get(name) if isinstance(whole, Mapping) else None
+    return str(tensors.get("dtype")) if isinstance(tensors, Mapping) else ""
 
 
 METHODS: dict[str, Callable[[Reader, Config], Formats]] = {

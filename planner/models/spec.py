@@ -228,7 +228,7 @@ def _override_roles(chosen: Format, moe: bool) -> tuple[str, ...]:
     """
     if chosen.whole_file:
         return (*LINEAR_ROLES, "embedding", "head")
-    if moe and chosen.id in ("mxfp4", "nvfp4", "int4", "int4_g128"):
+    if moe and chosen.id in ("mxfp4", "mxfp4_w4a4", "nvfp4", "int4", "int4_g128"):
         return ("mlp", "experts", "shared_experts")
     return LINEAR_ROLES
 

@@ -103,6 +103,11 @@ def test_measured_of_others():
         ("h100", "int4", "bf16"),
         ("b200", "fp4", "fp4"),
         ("b200", "fp6", "fp6"),
+        ("b200", "nvfp4", "fp4"),
+        ("h100", "nvfp4", "bf16"),
+        ("mi355x", "fp4", "fp4"),
+        ("mi355x", "nvfp4", "bf16"),
+        ("trainium3", "nvfp4", "bf16"),
         ("a100-80gb", "fp8", "bf16"),
         ("a100-80gb", "int4", "int4"),
         ("t4", "bf16", "fp16"),
@@ -124,7 +129,7 @@ def test_compute_format(name, wanted, runs):
     actual, note = acc.compute_format(wanted)
     assert actual == runs
     assert acc.peak(actual) > 0
-    assert (note is None) == (actual == wanted)
+    assert (note is None) == (actual == ("fp4" if wanted == "nvfp4" else wanted))
     if note:
         assert acc.id in note
         assert "\n" not in note
@@ -135,6 +140,11 @@ def test_compute_format(name, wanted, runs):
     [
         ("t4", "bf16", "t4 has no bf16 arithmetic: values are converted and run in fp16"),
         ("p40", "fp16", "p40 runs fp16 in fp32: its own fp16 rate is lower"),
+        (
+            "mi355x",
+            "nvfp4",
+            "mi355x has no nvfp4 arithmetic: values are converted and run in bf16",
+        ),
         (
             "jetson-agx-orin-64gb",
             "fp4",
@@ -168,9 +178,9 @@ def test_unknown_format_and_missing_peak():
 
 
 def test_chains_start_with_the_format_asked_for_and_name_known_formats():
-    assert set(hw.CHAINS) == set(hw.FORMATS)
+    assert set(hw.CHAINS) == {*hw.FORMATS, "nvfp4"}
     for wanted, chain in hw.CHAINS.items():
-        assert chain[0] == wanted
+        assert chain[0] == wanted.removeprefix("nv")
         assert set(chain) <= set(hw.FORMATS)
 
 

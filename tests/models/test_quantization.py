@@ -69,6 +69,11 @@ def compressed(*groups: dict[str, Any], **fields: Any) -> dict[str, Any]:
         (compressed(group(4, "int", 32, active=False)), "int4", "int4", 4.5),
         (compressed(group(4, "float", 16)), "nvfp4", "nvfp4", 4.5),
         (compressed(group(4, "float", 16, active=False)), "nvfp4_weight", "nvfp4_weight", 4.5),
+        (compressed(group(4, "float", 32), format="mxfp4-pack-quantized"), "mxfp4_w4a4",
+         "mxfp4_w4a4", 4.25),
+        ({"quant_method": "quark", "global_quant_config":
+          {"weight": {"dtype": "fp4"}, "input_tensors": {"dtype": "fp4"}}},
+         "mxfp4_w4a4", "mxfp4_w4a4", 4.25),
         (compressed(group(4, "float", 32, active=False), format="mxfp4-pack-quantized"), "mxfp4",
          "mxfp4", 4.25),
     ],
