@@ -60,9 +60,9 @@ def _overheads(scenario: Scenario, deployment: Deployment, total: float) -> list
     """Levers against launch overhead (graph capture, fusion) and communication."""
     batch = (scenario.batch or [1])[-1]
     context = (scenario.context or [8192])[-1]
-    time = deployment.machine.time(deployment.step.work(batch, context))
-    launch = float(time.launch_s.sum())
-    sent = float(time.collective_s)
+    parts, tokens = deployment.parts(batch, context), deployment.tokens_per_step
+    launch = sum(part.share * float(part.time.launch_s.sum()) for part in parts) / tokens
+    sent = sum(part.share * float(part.time.collective_s) for part in parts) / tokens
     levers = []
     if launch / total > SHARE_WORTH_NAMING:
         levers.append(

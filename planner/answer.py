@@ -51,7 +51,11 @@ class MemoryAnswer(Answer):
 
 
 class Point(Answer):
-    """One batch at one context."""
+    """One batch at one context: FLOPs and bytes of a step, times of a token.
+
+    A step yields a token of every sequence, `scenario.speculation.accepted` where drafts are
+    verified.
+    """
 
     batch: int
     context: int

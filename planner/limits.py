@@ -38,15 +38,16 @@ class Limits:
     """Last batch at which one more sequence adds half of what the first one added [-]."""
 
 
-def saturation_intensity(step: Step, context: float) -> float:
+def saturation_intensity(step: Step, context: float, queries: float = 1.0) -> float:
     """Return the limit of FLOPs/bytes as the batch goes to infinity [FLOP/byte], in closed form.
 
     Per sequence, ΣFLOPs over Σ(cache and state bytes), the cache as often as it is replicated:
     (2P + 4·L·h·layers)/(L·KV bytes per token) for a dense model. Infinite without cache and state.
+    `queries` is the tokens a sequence puts through a step [-], here as below.
     """
     law = step.laws(0)
     attended = np.minimum(context, law.window)
-    flops = law.flops_per_token + law.flops_per_cached * attended
+    flops = (law.flops_per_token + law.flops_per_cached * attended) * queries
     copies = step.sharding.tp / np.minimum(step.sharding.tp, law.cache_ways)
     moved = (law.bytes_per_sequence + law.bytes_per_cached * attended) * copies
     total = moved.sum()
@@ -54,7 +55,7 @@ def saturation_intensity(step: Step, context: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def limits(step: Step, machine: Machine, context: float) -> Limits:
+def limits(step: Step, machine: Machine, context: float, queries: float = 1.0) -> Limits:
     """Return the limits of a step on a machine at `context` cached tokens.
 
     Kept per deployment and context: every plan states them, whatever batch it asks about.
@@ -62,16 +63,16 @@ def limits(step: Step, machine: Machine, context: float) -> Limits:
     main = int(_by_format(step, machine, context).argmax())
     ridge_format = machine.formats[main]
     ridge = machine.accelerator.ridge_point(ridge_format)
-    saturation = saturation_intensity(step, context)
-    crossover, reason = crossover_batch(step, machine, context, ridge, saturation)
+    saturation = saturation_intensity(step, context, queries)
+    crossover, reason = crossover_batch(step, machine, context, ridge, saturation, queries)
     return Limits(
         ridge_point=ridge,
         ridge_format=ridge_format,
         saturation_intensity=saturation if math.isfinite(saturation) else None,
         crossover_batch=crossover,
         crossover_reason=reason,
-        weights_equal_kv_batch=weights_equal_kv_batch(step, context),
-        knee_batch=knee_batch(step, machine, context),
+        weights_equal_kv_batch=weights_equal_kv_batch(step, context, queries),
+        knee_batch=knee_batch(step, machine, context, queries),
     )
 
 
@@ -84,7 +85,7 @@ def _by_format(step: Step, machine: Machine, context: float) -> Array:
 
 
 def crossover_batch(step: Step, machine: Machine, context: float, ridge: float,
-                    saturation: float) -> tuple[int | None, str]:  # fmt: skip
+                    saturation: float, queries: float = 1.0) -> tuple[int | None, str]:  # fmt: skip
     """Return the smallest batch whose total compute time reaches its total memory time, and why.
 
     None where compute never catches up. Compute time is proportional to the batch; memory time is
@@ -93,7 +94,7 @@ def crossover_batch(step: Step, machine: Machine, context: float, ridge: float,
 
     def excess(batch: Array) -> Array:
         roof = machine.roof(1, pure=True)
-        work = step.work(batch, context).rank
+        work = step.work(batch, context, queries).rank
         return np.asarray(np.sum(roof.compute_time(work) - roof.memory_time(work), axis=0))
 
     found = _first_batch(excess)
@@ -107,11 +108,11 @@ def crossover_batch(step: Step, machine: Machine, context: float, ridge: float,
     return found, f"compute-bound from batch {found} on"
 
 
-def weights_equal_kv_batch(step: Step, context: float) -> int | None:
+def weights_equal_kv_batch(step: Step, context: float, queries: float = 1.0) -> int | None:
     """Return the smallest batch that moves as many bytes of cache and state as of weights."""
 
     def excess(batch: Array) -> Array:
-        work = step.work(batch, context)
+        work = step.work(batch, context, queries)
         return np.asarray((work.cache_bytes - work.weight_bytes).sum(axis=0))
 
     return _first_batch(excess)
@@ -147,7 +148,7 @@ def _root(excess: Callable[[Array], Array], ends: Array, values: Array) -> float
     return float(brentq(at, float(ends[0]), float(ends[1]), xtol=1e-3, rtol=1e-9))
 
 
-def knee_batch(step: Step, machine: Machine, context: float) -> int:
+def knee_batch(step: Step, machine: Machine, context: float, queries: float = 1.0) -> int:
     """Return the last batch at which one more sequence still adds half of the first one's rate.
 
     The first one's rate is that of a step that reads all weights, so that experts not yet hit do
@@ -156,10 +157,10 @@ def knee_batch(step: Step, machine: Machine, context: float) -> int:
 
     def gain(batch: Array) -> Array:
         pair = np.stack([batch, batch + 1])
-        rate = pair / machine.time(step.work(pair, context)).total_s
+        rate = pair / machine.time(step.work(pair, context, queries)).total_s
         return np.asarray(rate[1] - rate[0])
 
-    half = 0.5 / float(machine.time(step.unrouted.work(1.0, context)).total_s)
+    half = 0.5 / float(machine.time(step.unrouted.work(1.0, context, queries)).total_s)
     tried = KNEE_GRID
     while True:
         worth = np.flatnonzero(gain(tried) >= half)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from planner import answer
-from planner.decode import StepWork
 from planner.distributions import mean_context
 from planner.editions import current_editions
 from planner.limits import Limits, limits
 from planner.models.spec import Note
-from planner.points import columns, evaluate
-from planner.resolve import Deployment, resolve
+from planner.points import columns
+from planner.resolve import Deployment, Part, resolve
 from planner.roofline import Array
 from planner.scenario import Scenario
-from planner.timing import StepTime
 
 DEFAULT_CONTEXT = 8192
 ROUNDING = 1e-9
@@ -40,20 +39,20 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
     context = max(contexts)
     fit = deployment.memory.max_batch(context)
     batches = scenario.batch or _powers(fit)
-    found = limits(deployment.step, deployment.machine, context)
+    found = limits(deployment.step, deployment.machine, context, deployment.queries)
     notes.append(_nearness_note(deployment))
     notes += _fit_notes(deployment, scenario, batches, context, fit)
     notes += _load_notes(scenario, deployment, batches, context, fit)
 
     batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
-    work, time = evaluate(deployment, batch, ctx)
+    parts = deployment.parts(batch, ctx)
     return answer.Plan(
         scenario=_filled(scenario, deployment, batches, contexts),
         limits=_limits(found),
         memory=_memory(deployment, found, fit, min(batches)),
-        points=_points(columns(deployment, scenario.replicas, work, time, batch), batch, ctx),
+        points=_points(columns(deployment, scenario.replicas, parts, batch), batch, ctx),
         serving=_serving(scenario, deployment),
-        kernels=_kernels(deployment, work, time),
+        kernels=_kernels(deployment, parts),
         notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
         editions=current_editions(),
     )
@@ -140,14 +139,16 @@ def _fit_notes(
 def _filled(
     scenario: Scenario, deployment: Deployment, batches: list[int], contexts: list[int]
 ) -> Scenario:
-    return scenario.model_copy(
-        update={
-            "weights": deployment.weights,
-            "kv": deployment.formats.kv.id,
-            "batch": batches,
-            "context": contexts,
-        }
-    )
+    found: dict[str, Any] = {
+        "weights": deployment.weights,
+        "kv": deployment.formats.kv.id,
+        "batch": batches,
+        "context": contexts,
+    }
+    if scenario.speculation:
+        accepted = {"accepted": deployment.tokens_per_step}
+        found["speculation"] = scenario.speculation.model_copy(update=accepted)
+    return scenario.model_copy(update=found)
 
 
 def _limits(found: Limits) -> answer.Limits:
@@ -192,14 +193,15 @@ def _points(figures: dict[str, Any], batch: Array, context: Array) -> list[answe
     return points
 
 
-def _kernels(deployment: Deployment, work: StepWork, time: StepTime) -> list[answer.KernelAnswer]:
+def _kernels(deployment: Deployment, parts: Sequence[Part]) -> list[answer.KernelAnswer]:
     """Kernels of the last point, those of one name together; shares add up to one."""
+    work, time = parts[0].work, parts[0].time
     launches = [kernel.launches for kernel in deployment.step.kernels]
     figures = (work.rank.flops, work.rank.bytes, time.kernel_s, time.compute_s, time.memory_s,
                time.launch_s)  # fmt: skip
     table = np.column_stack([launches, *(np.asarray(figure)[:, -1] for figure in figures)])
     names = [kernel.name for kernel in deployment.step.kernels]
-    total = float(time.total_s[-1])
+    total = sum(part.share * float(part.time.total_s[-1]) for part in parts)
     found = []
     for name in dict.fromkeys(names):
         rows = table[[other == name for other in names]]
@@ -210,10 +212,20 @@ def _kernels(deployment: Deployment, work: StepWork, time: StepTime) -> list[ans
     if sent:
         count = sum(c.count for c in deployment.machine.collectives)
         found.append(_kernel("collectives", count, 0.0, 0.0, sent, "communication", total))
-    rest = total - sent - float(time.kernel_s[:, -1].sum())
+    rest = float(time.total_s[-1]) - sent - float(time.kernel_s[:, -1].sum())
     if rest > ROUNDING * total:
         found.append(_kernel("engine", 1, 0.0, 0.0, rest, "launch", total))
+    found += [_drafts(deployment, draft, total) for draft in parts[1:]]
     return found
+
+
+def _drafts(deployment: Deployment, draft: Part, total: float) -> answer.KernelAnswer:
+    flops, moved, seconds = (
+        draft.share * float(np.asarray(figure)[..., -1].sum())
+        for figure in (draft.work.rank.flops, draft.work.rank.bytes, draft.time.total_s)
+    )
+    bound = draft.time.bound[-1]
+    return _kernel("drafts", deployment.queries - 1, flops, moved, seconds, bound, total)
 
 
 def _kernel(name: str, count: float, flops: float, moved: float, seconds: float,

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from planner.decode import StepWork
-from planner.resolve import Deployment
+from planner.resolve import Deployment, Part
 from planner.roofline import Array
-from planner.timing import StepTime
 
 
-def evaluate(deployment: Deployment, batch: Array, context: Array) -> tuple[StepWork, StepTime]:
-    """Return work and (calibrated) time of a step at every batch and context, which broadcast."""
-    work = deployment.step.work(batch, context)
-    return work, deployment.machine.time(work)
-
-
-def columns(deployment: Deployment, replicas: int, work: StepWork, time: StepTime,
+def columns(deployment: Deployment, replicas: int, parts: Sequence[Part],
             batch: Array) -> dict[str, np.ndarray[Any, Any]]:  # fmt: skip
     """Return the figures of a plan's points by name, each of shape (*points).
 
-    FLOPs and bytes are one step's over all GPUs of a replica; MFU is taken of the highest peak the
-    step's kernels run at, MBU of the datasheet bandwidth. No percentile is below the roofline.
+    `parts` is what a step of the deployment runs. FLOPs and bytes are one step's over all GPUs of a
+    replica, times are per token; MFU is taken of the highest peak the step's kernels run at, MBU of
+    the datasheet bandwidth. No percentile is below the roofline.
     """
-    gpus = deployment.sharding.gpus
-    flops, moved = work.flops.sum(axis=0), work.bytes.sum(axis=0)
-    seconds = time.total_s
+    gpus, tokens = deployment.sharding.gpus, deployment.tokens_per_step
+    flops = _over(parts, lambda part: part.work.flops.sum(axis=0))
+    moved = _over(parts, lambda part: part.work.bytes.sum(axis=0))
+    step_s = _over(parts, lambda part: part.time.total_s)
+    pure_s = _over(parts, lambda part: deployment.machine.time(part.work, pure=True).total_s)
+    seconds, roofline_s = step_s / tokens, pure_s / tokens
     rate = batch / seconds
     low, high = deployment.interval()
-    roofline_s = deployment.machine.time(work, pure=True).total_s
     return {
         "flops": flops,
         "bytes": moved,
         "arithmetic_intensity": flops / moved,
-        "bound": time.bound,
+        "bound": parts[0].time.bound,
         "roofline_tpot_s": roofline_s,
         "tpot_p10_s": np.maximum(seconds * low, roofline_s),
         "tpot_p50_s": seconds,
@@ -43,9 +39,13 @@ def columns(deployment: Deployment, replicas: int, work: StepWork, time: StepTim
         "tokens_per_s": rate * replicas,
         "tokens_per_s_per_gpu": rate / gpus,
         "tokens_per_s_per_user": 1.0 / seconds,
-        "mbu": _share(moved, deployment.accelerator.bandwidth_bytes_per_s * gpus * seconds),
-        "mfu": _share(flops, float(deployment.machine.peak.max()) * gpus * seconds),
+        "mbu": _share(moved, deployment.accelerator.bandwidth_bytes_per_s * gpus * step_s),
+        "mfu": _share(flops, float(deployment.machine.peak.max()) * gpus * step_s),
     }
+
+
+def _over(parts: Sequence[Part], read: Callable[[Part], Array]) -> Array:
+    return np.asarray(sum(part.share * read(part) for part in parts))
 
 
 def _share(used: Array, offered: Array) -> Array:

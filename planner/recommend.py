@@ -14,7 +14,7 @@ from planner.hw import Accelerator, get_accelerator, list_accelerators, price_pe
 from planner.limits import limits
 from planner.models import get_model
 from planner.parallel import InvalidSharding
-from planner.points import columns, evaluate
+from planner.points import columns
 from planner.resolve import Deployment, deploy
 from planner.scenario import Count, Positive, Short
 from planner.targets import largest_batch
@@ -185,8 +185,8 @@ def _answer(
     deployment: Deployment, request: RecommendationRequest, batch: int, binds: Binds
 ) -> Choice:
     size = np.array([float(batch)])
-    work, time = evaluate(deployment, size, np.array([float(request.context)]))
-    row = {k: v.tolist()[0] for k, v in columns(deployment, 1, work, time, size).items()}
+    parts = deployment.parts(size, np.array([float(request.context)]))
+    row = {k: v.tolist()[0] for k, v in columns(deployment, 1, parts, size).items()}
     most = deployment.memory.max_batch(request.context)
     price = price_per_hour(deployment.accelerator.part)
     hourly = price.usd_per_gpu_hour * deployment.sharding.gpus if price else None

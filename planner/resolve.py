@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from planner.calibration import Calibration, Subject, current, subject_of
-from planner.decode import Step, step_kernels
+import numpy as np
+
+from planner.calibration import Calibration, Speculation, Subject, current, subject_of
+from planner.decode import Step, StepWork, step_kernels
 from planner.engines import Engine, get_engine
 from planner.hw import Accelerator, get_accelerator
 from planner.memory import Memory, plan_memory
@@ -16,7 +18,19 @@ from planner.models.spec import ModelSpec, Note
 from planner.parallel import Sharding, collectives
 from planner.roofline import Array, Numeric
 from planner.scenario import Scenario
-from planner.timing import Layout, Machine
+from planner.speculation import speculate
+from planner.timing import Layout, Machine, StepTime
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What a step runs: a share of a step of the model."""
+
+    share: float
+    """[-]."""
+    work: StepWork
+    time: StepTime
+    """Calibrated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +51,8 @@ class Deployment:
     weights: str
     """Weight format as stated in the answer: the one asked for, or the checkpoint's."""
     notes: tuple[Note, ...]
+    speculation: Speculation | None = None
+    """Tokens drafted and accepted a step; None where every step yields one token."""
 
     @cached_property
     def prompt(self) -> Step:
@@ -52,9 +68,32 @@ class Deployment:
         efficiency = self.figures.efficiency(machine.items, self.subject, "prompt")
         return machine.with_efficiency(efficiency)
 
+    @property
+    def queries(self) -> float:
+        """Tokens a sequence puts through a step: one, and the drafts to verify [-]."""
+        return 1.0 + self.speculation.drafts if self.speculation else 1.0
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Tokens a sequence gets from a step, on average [-]."""
+        return self.speculation.accepted if self.speculation else 1.0
+
+    def parts(self, batch: Numeric, context: Numeric) -> tuple[Part, ...]:
+        """Return what a step runs at every batch and context, which broadcast.
+
+        A step of the model over all its tokens; then the drafts, each a layer's share of a step
+        over one token.
+        """
+        shares = [(1.0, self.queries)]
+        if self.speculation and self.speculation.drafts:
+            shares.append((self.speculation.drafts / self.spec.layers, 1.0))
+        works = [(share, self.step.work(batch, context, tokens)) for share, tokens in shares]
+        return tuple(Part(share, work, self.machine.time(work)) for share, work in works)
+
     def time_s(self, batch: Numeric, context: Numeric) -> Array:
         """Return the (calibrated) TPOT at every batch and context, which broadcast [s]."""
-        return self.machine.time(self.step.work(batch, context)).total_s
+        step_s = sum(part.share * part.time.total_s for part in self.parts(batch, context))
+        return np.asarray(step_s / self.tokens_per_step)
 
     def calibrated(self, calibration: Calibration, subject: Subject) -> Deployment:
         """Return the same deployment reaching what a calibration says of a subject."""
@@ -74,7 +113,11 @@ def resolve(scenario: Scenario) -> Deployment:
     """
     split = (scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp)
     choice = (scenario.weights, scenario.kv, scenario.engine, scenario.engine_version)
-    return deploy(get_model(scenario.model), get_accelerator(scenario.gpu), split, choice)
+    found = deploy(get_model(scenario.model), get_accelerator(scenario.gpu), split, choice)
+    if scenario.speculation is None:
+        return found
+    speculation, notes = speculate(scenario.speculation, found.figures, found.spec)
+    return replace(found, speculation=speculation, notes=(*found.notes, *notes))
 
 
 Split = tuple[int, int, int, int]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic_core import PydanticCustomError
 
 from planner.distributions import Length, Tokens
 
 MOST_POINTS = 100_000
 """Points (batches × contexts) one scenario may ask for."""
+MOST_DRAFTS = 64
+"""Drafts a step."""
 
 
 def _as_list(value: Any) -> Any:
@@ -29,6 +32,27 @@ Contexts = Annotated[
     Field(min_length=1, max_length=4096),
     BeforeValidator(_as_list, json_schema_input_type=Tokens | list[Tokens]),
 ]
+
+
+class SpeculationAsked(BaseModel):
+    """Drafts a step verifies, and the tokens it yields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    drafts: Annotated[int, Field(ge=0, le=MOST_DRAFTS)] = Field(
+        description="tokens guessed a step, one after another"
+    )
+    accepted: Annotated[FiniteFloat, Field(ge=1, le=1 + MOST_DRAFTS)] | None = Field(
+        None,
+        description="tokens a step yields on average, the model's own included: 1 to 1 + drafts; "
+        "null is as measured",
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.accepted is not None and self.accepted > 1 + self.drafts:
+            raise PydanticCustomError("accepted", "more is accepted than 1 + drafts")
+        return self
 
 
 class Scenario(BaseModel):
@@ -59,6 +83,9 @@ class Scenario(BaseModel):
     osl: Length | None = Field(None, description="output tokens of a request, or how they spread")
     prefix_hit: Annotated[FiniteFloat, Field(ge=0, le=1)] = Field(
         0.0, description="share of input tokens found in the prefix cache"
+    )
+    speculation: SpeculationAsked | None = Field(
+        None, description="speculative decoding: drafts a step, and tokens it yields"
     )
     tpot_ms: Positive | None = Field(None, description="limit on TPOT [ms]")
     ttft_ms: Positive | None = Field(None, description="limit on TTFT [ms]")

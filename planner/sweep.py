@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from planner import answer
 from planner.distributions import Tokens
 from planner.editions import current_editions
-from planner.points import columns, evaluate
+from planner.points import columns
 from planner.resolve import resolve
 from planner.scenario import Count, Scenario, Short
 
@@ -115,8 +115,8 @@ def rows_of(scenario: Scenario) -> dict[str, list[Any]]:
         deployment = resolve(scenario)
     except ValueError as error:
         return table | {"error": [str(error)] * len(batch)}
-    work, time = evaluate(deployment, batch.astype(float), context.astype(float))
-    figures = columns(deployment, scenario.replicas, work, time, batch.astype(float))
+    parts = deployment.parts(batch.astype(float), context.astype(float))
+    figures = columns(deployment, scenario.replicas, parts, batch.astype(float))
     fits = [deployment.memory.max_batch(c) for c in context.tolist()]
     return {
         **table,

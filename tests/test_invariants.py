@@ -17,7 +17,7 @@ from planner.limits import saturation_intensity
 from planner.models import get_model
 from planner.parallel import Sharding
 from planner.planning import plan
-from planner.points import columns, evaluate
+from planner.points import columns
 from planner.recommend import RecommendationRequest, recommend
 from planner.resolve import deploy
 from planner.roofline import Roof, Work, p_norm
@@ -163,7 +163,7 @@ def test_no_step_uses_more_than_there_is(model: str) -> None:
     ideal = found.machine.with_efficiency(Efficiency.ideal(len(found.machine.items)))
     batch, context = (a.ravel() for a in np.meshgrid(np.arange(1.0, 65.0), [1.0, 1000.0, 8192.0]))
     on_the_roof = replace(found, machine=ideal)
-    figures = columns(on_the_roof, 1, *evaluate(on_the_roof, batch, context), batch)
+    figures = columns(on_the_roof, 1, on_the_roof.parts(batch, context), batch)
     assert figures["mbu"].max() <= 1
     assert figures["mfu"].max() <= 1
     assert figures["mbu"].max() > 0.999

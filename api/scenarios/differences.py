@@ -9,11 +9,13 @@ from api.scenarios.schemas import Difference
 
 MOST = 500
 """Differences told at most."""
-ABSENT = object()
 
 
 def differences(stored: dict[str, Any], recomputed: dict[str, Any]) -> tuple[list[Difference], int]:
-    """Return the figures of two plans that differ, and how many more there are than are told."""
+    """Return the figures of two plans that differ, and how many more there are than are told.
+
+    A field that an earlier release did not know is one that was not asked: null.
+    """
     before, after = (
         dict(_leaves({k: v for k, v in plan.items() if k != "editions"}))
         for plan in (stored, recomputed)
@@ -21,7 +23,7 @@ def differences(stored: dict[str, Any], recomputed: dict[str, Any]) -> tuple[lis
     found = [
         _difference(name, before.get(name), after.get(name))
         for name in dict.fromkeys([*before, *after])
-        if before.get(name, ABSENT) != after.get(name, ABSENT)
+        if before.get(name) != after.get(name)
     ]
     return found[:MOST], max(0, len(found) - MOST)
 

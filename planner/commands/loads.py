@@ -1,4 +1,4 @@
-"""Loads as a shell user writes them: `1024`, `lognormal:1024:0.6`, `uniform:100:2000`, `@file`.
+"""Loads as a shell user writes them: `lognormal:1024:0.6`, `@file`, `1:1.8`.
 
 A text becomes what the scenario takes in JSON; the scenario checks the figures.
 """
@@ -65,7 +65,19 @@ def _trace(path: str) -> list[int]:
     return found
 
 
-LOADS: dict[str, Callable[[str], Any]] = {"isl": lengths, "osl": lengths}
+def speculation(text: str) -> Any:
+    """Return the drafts a step, and the tokens it yields where given; raises BadLoad."""
+    drafts, colon, accepted = text.partition(":")
+    try:
+        found: dict[str, Any] = {"drafts": int(drafts)}
+        return found | {"accepted": _finite(accepted)} if colon else found
+    except ValueError:
+        raise BadLoad(f"{text[:60]!r}; accepted: DRAFTS, or DRAFTS:ACCEPTED as 1:1.8") from None
+
+
+LOADS: dict[str, Callable[[str], Any]] = {
+    "isl": lengths, "osl": lengths, "speculation": speculation,
+}  # fmt: skip
 """The parser of each field of a scenario that is a load."""
 
 

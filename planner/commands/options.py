@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from planner.commands.loads import Load, lengths
+from planner.commands.loads import Load, lengths, speculation
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,6 +32,7 @@ class Numbers(click.ParamType[list[int]]):
 
 NUMBERS = Numbers()
 LENGTHS = Load("tokens", lengths)
+DRAFTS = Load("drafts[:accepted]", speculation)
 SPREAD = "1024, lognormal:MEAN:CV, uniform:LOW:HIGH or @FILE of one length a line"
 
 model_argument = click.argument("model", metavar="MODEL")
@@ -75,6 +76,8 @@ def load_options(function: Function) -> Function:
         click.option("--isl", type=LENGTHS, help=f"Input tokens of a request: {SPREAD}."),
         click.option("--osl", type=LENGTHS, help="Output tokens of a request, likewise."),
         click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),
+        click.option("--speculation", type=DRAFTS, help="Drafts a step, and tokens it yields: "
+                     "1 or 1:1.8."),
         click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
         click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
         click.option("--percentile", type=float, default=50, help="Percentile of the limits."),

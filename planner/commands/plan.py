@@ -154,7 +154,8 @@ def _print_levers(scenario: Scenario, result: answer.Plan) -> None:
 
 
 def _print_kernels(result: answer.Plan) -> None:
-    point = result.points[-1]
+    point, drafting = result.points[-1], result.scenario.speculation
+    yields = f", which yields {number(drafting.accepted)} tokens a sequence" if drafting else ""
     print_table(
         ("kernel", "launches", "FLOP", "bytes", "FLOP/byte", "time", "share", "bound"),
         [
@@ -164,5 +165,6 @@ def _print_kernels(result: answer.Plan) -> None:
             )
             for k in result.kernels
         ],
-        title=f"kernels of one step at batch {point.batch}, context {point.context:,}, on a rank",
+        title=f"kernels of one step at batch {point.batch}, context {point.context:,}, "
+        f"on a rank{yields}",
     )  # fmt: skip

@@ -111,7 +111,9 @@ def _times(of: Answered, grid: Grid) -> dict[str, float]:
     """Return kernel times that add up to the time per token on the grid."""
     times: dict[str, float] = {}
     for kernel in of.step.kernels:
-        times[kernel.name] = times.get(kernel.name, 0.0) + grid.snap(kernel.time_s)
+        times[kernel.name] = times.get(kernel.name, 0.0) + grid.snap(
+            kernel.time_s / of.tokens_per_step
+        )
     total = FIGURES[0].read(of) or 0.0
     rest = grid.snap(total) - sum(times.values())
     if abs(rest) > len(times) * grid.quantum:

@@ -35,6 +35,12 @@ class Answered:
         return self.step.points[-1]
 
     @property
+    def tokens_per_step(self) -> float:
+        """Tokens a sequence gets from a step of the kernels compared [-]."""
+        drafting = self.step.scenario.speculation
+        return (drafting.accepted or 1.0) if drafting else 1.0
+
+    @property
     def tokens_per_s(self) -> float:
         """Output over all replicas [token/s]."""
         if self.serving is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from api.scenarios.differences import differences
 from planner import Scenario, plan
 from tests.api.conftest import Client
 from tests.api.test_errors import check
@@ -18,6 +19,7 @@ LOADS: list[dict[str, Any]] = [
     {"isl": {"lognormal": {"mean": 1024, "cv": 0.6}}},
     {"osl": {"uniform": {"low": 100, "high": 412.5}}},
     {"isl": {"histogram": {"512": 3, "2560": 1}}, "osl": {"trace": [128, 384]}},
+    {"speculation": {"drafts": 1, "accepted": 1.75}},
 ]
 
 
@@ -56,9 +58,18 @@ def test_a_load_comes_back_as_asked(client: Client, load: dict[str, Any]) -> Non
         ({"isl": {"lognormal": {"mean": "1024", "cv": 1}}}, "isl.lognormal.mean"),
         ({"isl": {"trace": "@lengths.txt"}}, "isl.trace"),
         ({"isl": "@lengths.txt"}, "isl"),
+        ({"speculation": {"drafts": 1, "accepted": 2.5}}, "speculation"),
         ({"osl": {"histogram": {"0": 1}}}, "osl.histogram.0.[key]"),
     ],
 )
 def test_a_bad_load_names_its_field(client: Client, load: dict[str, Any], field: str) -> None:
     problem = check(client.post("/v1/plans", json={**LOAD, **load}), 422)
     assert [error.field for error in problem.errors or []] == [field]
+
+
+def test_a_plan_from_before_a_field_existed_is_no_different_without_it() -> None:
+    before = {"scenario": {"tp": 4}, "serving": None}
+    after = {"scenario": {"tp": 4, "speculation": None}, "serving": None}
+    assert differences(before, after) == ([], 0)
+    asked = {"scenario": {"tp": 4, "speculation": {"drafts": 1}}, "serving": None}
+    assert [one.figure for one in differences(before, asked)[0]] == ["scenario.speculation.drafts"]
