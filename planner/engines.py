@@ -67,6 +67,14 @@ class Engine:
     """Cache format by weight format, where it is not `kv_default`."""
     kv_default: str | None = None
     """Cache format otherwise; None is the model's own 16-bit type."""
+    backends: Mapping[str, str] = field(default_factory=dict)
+    """What it runs with, by vendor and kind of device (`AMD gpu`); empty: on any device."""
+    not_on: tuple[str, ...] = ()
+    """Architectures of such devices that no build takes."""
+    profiled_with: str = ""
+    """Which of `backends` the other figures were read or measured with."""
+    versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """First and last version they were read or measured at: `release`, `date` or `build`."""
     reserve: Reserve | None = None
     """The rule for what is kept free, where it replaces the fraction."""
     loading: Loading = field(default_factory=Loading)
@@ -101,15 +109,14 @@ def engines() -> Mapping[str, Engine]:
 def get_engine(name: str | None, version: str | None = None) -> Engine:
     """Return the profile of an engine; None is the engine-neutral one.
 
-    `version` is a release ("0.17.0", "1.0.0rc3") or contains the date of a build ("2025-07",
-    "nightly-dev-20260402"); without one, or one that is neither, it is the newest.
-    Raises UnknownEngine naming what is accepted.
+    `version` is as `release_of` reads it; without one, or one that it does not read, it is the
+    newest. Raises UnknownEngine naming what is accepted.
     """
     key = "neutral" if name is None else name.strip().lower()
     if key not in _data()["engines"]:
         accepted = ", ".join(known for known in _data()["engines"] if known != "neutral")
         raise UnknownEngine(f"engine: unknown engine {name!r}; accepted: {accepted}")
-    return _profile(key, _release(version or ""))
+    return _profile(key, release_of(version or ""))
 
 
 @lru_cache(maxsize=128)
@@ -117,7 +124,8 @@ def _profile(key: str, release: tuple[str, tuple[int, ...]] | None) -> Engine:
     entry = _data()["engines"][key]
     figures = dict(entry["figures"])
     for drift in entry.get("by_version", ()):
-        if release and release[1] < _numbers(drift[release[0]]):
+        before = drift.get(DRIFTS[release[0]]) if release else None
+        if release and before and release[1] < _numbers(before):
             figures.update(drift["figures"])
     return _built(key, entry, figures)
 
@@ -164,16 +172,26 @@ def _sourced(figure: Mapping[str, Any]) -> Sourced:
     return kept or Sourced(_data()["sources"][figure["source"]], figure["confidence"])
 
 
-_DATE = re.compile(r"(20\d\d)-?(\d\d)")
 _RELEASE = re.compile(r"^v?(\d+(?:\.\d+)+)")
+_DATE = re.compile(r"(20\d\d)-?(0[1-9]|1[0-2])")
+_BUILD = re.compile(r"^b?(\d{3,5})\b")
+DRIFTS = {"release": "before", "date": "before_date", "build": "before_build"}
+"""Key of a drift row by what a version is."""
 
 
-def _release(version: str) -> tuple[str, tuple[int, ...]] | None:
-    """Return which key of a drift row a version compares with, and its numbers."""
-    if found := _RELEASE.match(version.strip()):
-        return "before", _numbers(found[1])
+def release_of(version: str) -> tuple[str, tuple[int, ...]] | None:
+    """Return what a version is and its numbers, which compare; None where it cannot be read.
+
+    A release ("0.17.0", "1.0.0rc3"), the date of a build ("2025-07", "nightly-dev-20260402") or
+    its number ("b6118", "6118").
+    """
+    version = version.strip()
+    if found := _RELEASE.match(version):
+        return "release", _numbers(found[1])
     if found := _DATE.search(version):
-        return "before_date", (int(found[1]), int(found[2]))
+        return "date", (int(found[1]), int(found[2]))
+    if found := _BUILD.match(version):
+        return "build", (int(found[1]),)
     return None
 
 

@@ -17,6 +17,7 @@ from planner.parallel import InvalidSharding
 from planner.points import columns
 from planner.resolve import Deployment, deploy
 from planner.scenario import Count, Positive, Short
+from planner.support import check_version
 from planner.targets import largest_batch
 
 Binds = Literal["memory", "tpot", "knee", "crossover"]
@@ -92,6 +93,7 @@ def recommend(request: RecommendationRequest) -> Recommendation:
     Raises ValueError naming the field where the request itself is wrong; an accelerator that cannot
     hold the model or meet the limit is listed under `refused`.
     """
+    check_version(request.engine, request.engine_version)
     if request.gpu is None:
         candidates = list_accelerators()
     else:
