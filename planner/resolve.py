@@ -19,6 +19,7 @@ from planner.parallel import Sharding, collectives
 from planner.roofline import Array, Numeric
 from planner.scenario import Scenario
 from planner.speculation import speculate
+from planner.support import check_device, check_version, support_notes
 from planner.timing import Layout, Machine, StepTime
 
 
@@ -113,6 +114,7 @@ def resolve(scenario: Scenario) -> Deployment:
     """
     split = (scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp)
     choice = (scenario.weights, scenario.kv, scenario.engine, scenario.engine_version)
+    check_version(scenario.engine, scenario.engine_version)
     found = deploy(get_model(scenario.model), get_accelerator(scenario.gpu), split, choice)
     if scenario.speculation is None:
         return found
@@ -139,6 +141,7 @@ def _deployed(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: C
               figures: Calibration) -> Deployment:  # fmt: skip
     weights, kv, engine_name, version = choice
     engine = get_engine(engine_name, version).on(accelerator)
+    check_device(engine, accelerator)
     sharding = Sharding(*split)
     sharding.check(spec)
     stated = spec.weights_name(weights)
@@ -158,7 +161,12 @@ def _deployed(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: C
         figures=figures,
         memory=plan_memory(spec, accelerator, sharding, formats, engine),
         weights=stated,
-        notes=(*spec.notes, *machine.notes, *_domain_note(accelerator, sharding)),
+        notes=(
+            *spec.notes,
+            *machine.notes,
+            *_domain_note(accelerator, sharding),
+            *support_notes(engine, version, accelerator),
+        ),
     )
     return found.calibrated(figures, subject)
 
