@@ -73,7 +73,8 @@ COLUMNS = (
     "tpot_p10_s", "tpot_p50_s", "tpot_p90_s", "tokens_per_s", "tokens_per_s_per_gpu",
     "tokens_per_s_per_user", "mbu", "mfu", "fits", "error",
 )  # fmt: skip
-"""Every sweep has these columns in this order, also where no combination is possible."""
+"""Every sweep has these columns in this order, also where no combination is possible; `weights` and
+`kv` are the formats used, also where none is asked for."""
 
 
 class SweepResult(answer.Answer):
@@ -118,8 +119,10 @@ def rows_of(scenario: Scenario) -> dict[str, list[Any]]:
     parts = deployment.parts(batch.astype(float), context.astype(float))
     figures = columns(deployment, scenario.replicas, parts, batch.astype(float))
     fits = [deployment.memory.max_batch(c) for c in context.tolist()]
+    used = {"weights": deployment.weights, "kv": deployment.formats.kv.id}
     return {
         **table,
+        **{name: [value] * len(batch) for name, value in used.items()},
         **{name: values.tolist() for name, values in figures.items()},
         "fits": (batch <= np.array(fits)).tolist(),
         "error": [None] * len(batch),

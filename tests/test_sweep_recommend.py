@@ -35,6 +35,20 @@ def test_a_sweep_agrees_with_plans() -> None:
         assert found["bound"][i] == answer.bound
 
 
+def test_the_formats_used_are_told_whether_asked_or_not() -> None:
+    one = {"model": "deepseek-ai/DeepSeek-V3", "gpu": "b200-sxm", "tp": 8}
+    for engine, weights, kv in (
+        ("trtllm", None, None),
+        ("vllm", "W4A16", "E4M3"),
+        (None, None, None),
+    ):
+        asked = Scenario(**one, engine=engine, weights=weights, kv=kv)
+        found, filled = sweep(SweepRequest(scenario=asked)).columns, plan(asked).scenario
+        assert (found["weights"], found["kv"]) == ([filled.weights], [filled.kv])
+        assert filled.weights
+        assert filled.kv
+
+
 def test_an_impossible_combination_keeps_its_rows() -> None:
     found = sweep(SweepRequest(scenario=BASE, tp=[3, 4], batch=[1, 2])).columns
     assert found["tp"] == [3, 3, 4, 4]
