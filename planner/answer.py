@@ -72,6 +72,20 @@ class Point(Answer):
     mfu: float
 
 
+class Disaggregated(Answer):
+    """Prefill workers, and what it takes to feed decode workers (replicas) from them."""
+
+    prefill_per_decode: float
+    gpus_per_prefill: int
+    gpus_per_decode: int
+    gpus: float
+    """Over all workers of both kinds."""
+    transfer_s: float
+    """Time a prompt's cache takes from one to the other."""
+    output_tokens_per_s_per_gpu: float
+    """Over the GPUs of both kinds."""
+
+
 class Serving(Answer):
     """The steady state of an engine under closed-loop load."""
 
@@ -86,6 +100,8 @@ class Serving(Answer):
     tpot_s: Interval
     output_tokens_per_s: float
     requests_per_s: float
+    disaggregated: Disaggregated | None = None
+    """What the figures above rest on where prefill has workers of its own."""
 
 
 class KernelAnswer(Answer):

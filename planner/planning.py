@@ -59,7 +59,7 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
 
 
 def _serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
-    if scenario.concurrency is None:
+    if scenario.isl is None:
         return None
     from planner.serving_answer import answer_serving  # the decode question does without
 
@@ -77,7 +77,7 @@ def _load_notes(
     if scenario.isl is not None:
         from planner.serving_answer import serving_notes
 
-        notes += serving_notes(scenario)
+        notes += serving_notes(scenario, deployment)
     if scenario.osl == 1:
         text = "one output token leaves no time between tokens: TPOT is what a second would take"
         notes.append(Note("one_output_token", text))

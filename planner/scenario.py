@@ -13,6 +13,8 @@ MOST_POINTS = 100_000
 """Points (batches × contexts) one scenario may ask for."""
 MOST_DRAFTS = 64
 """Drafts a step."""
+BUSY = 0.8
+"""Share of the time a prefill worker works, at which it is sized by default [-]."""
 
 
 def _as_list(value: Any) -> Any:
@@ -55,12 +57,32 @@ class SpeculationAsked(BaseModel):
         return self
 
 
+class DisaggregationAsked(BaseModel):
+    """Prefill on workers of its own; where a field is null, they are split as decode is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    tp: Count | None = Field(None, description="tensor-parallel ranks of a prefill worker")
+    pp: Count | None = Field(None, description="pipeline stages of a prefill worker")
+    ep: Count | None = Field(None, description="expert-parallel ranks of a prefill worker")
+    attention_dp: Count | None = Field(
+        None, description="attention data-parallel ranks of a prefill worker"
+    )
+    busy: Annotated[FiniteFloat, Field(ge=0.01, le=0.99)] = Field(
+        BUSY, description="share of the time a prefill worker works, at which it is sized"
+    )
+    transfer_bytes_per_s: Annotated[FiniteFloat, Field(ge=1e6, le=1e15)] | None = Field(
+        None, description="bandwidth of a cache's way to decode [byte/s]; null is the GPU's link"
+    )
+
+
 class Scenario(BaseModel):
     """A question: a model on an accelerator, deployed so, under this load.
 
     `model` and `gpu` are catalogue ids or inline objects (a config.json, an accelerator). The
     decode question is `batch` and `context`, the serving question `concurrency`, `isl` and `osl`;
-    either or both may be asked.
+    either or both may be asked. With `disaggregated`, `batch` (its last) may stand for
+    `concurrency`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -87,6 +109,9 @@ class Scenario(BaseModel):
     speculation: SpeculationAsked | None = Field(
         None, description="speculative decoding: drafts a step, and tokens it yields"
     )
+    disaggregated: DisaggregationAsked | None = Field(
+        None, description="prefill on workers of its own; null shares the GPUs with decode"
+    )
     tpot_ms: Positive | None = Field(None, description="limit on TPOT [ms]")
     ttft_ms: Positive | None = Field(None, description="limit on TTFT [ms]")
     percentile: Annotated[FiniteFloat, Field(ge=1, le=99)] = Field(
@@ -98,9 +123,11 @@ class Scenario(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        serving = (self.concurrency, self.isl, self.osl)
-        if any(v is not None for v in serving) and None in serving:
-            missing = [n for n in ("concurrency", "isl", "osl") if getattr(self, n) is None]
+        asked: dict[str, Any] = {"concurrency": self.concurrency, "isl": self.isl, "osl": self.osl}
+        if self.disaggregated:
+            asked["batch or concurrency"] = asked.pop("concurrency") or self.batch
+        missing = [name for name, value in asked.items() if value is None]
+        if missing and (self.disaggregated or len(missing) < len(asked)):
             raise ValueError(f"{', '.join(missing)}: needed for the serving question")
         points = len(self.batch or [1]) * len(self.context or [1])
         if points > MOST_POINTS:

@@ -5,22 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from planner import answer
+from planner.disaggregation import Disaggregated, Workers
 from planner.distributions import Length, moments
 from planner.models.spec import Note
-from planner.resolve import Deployment
+from planner.resolve import Deployment, deploy
 from planner.roofline import Array, Numeric
-from planner.scenario import Scenario
+from planner.scenario import DisaggregationAsked, Scenario
 from planner.serving import Steady, room_for, serve
+
+SPLIT = ("tp", "pp", "ep", "attention_dp")
 
 
 def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
     """Return the serving part of a plan, or None where the question was not asked."""
-    clients, isl, osl = scenario.concurrency, scenario.isl, scenario.osl
-    if clients is None or isl is None or osl is None:
+    isl, osl = scenario.isl, scenario.osl
+    if isl is None or osl is None:
         return None
+    clients = clients_of(scenario, deployment)
     state = under_load(scenario, deployment, clients)
     outputs = _mean(osl)
-    requests = float(state.requests_per_s(clients, outputs)) * scenario.replicas
+    requests = scenario.replicas * float(
+        state.requests_per_s
+        if isinstance(state, Disaggregated)
+        else state.requests_per_s(clients, outputs)
+    )
 
     def interval(quantity: str, seconds: Array) -> answer.Interval:
         middle = float(seconds)
@@ -28,7 +36,7 @@ def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving
         return answer.Interval(p10=middle * low, p50=middle, p90=middle * high)
 
     return answer.Serving(
-        concurrency=clients,
+        concurrency=max(1, round(clients)),
         isl=_mean(isl),
         osl=outputs,
         running_batch=float(state.running),
@@ -37,10 +45,20 @@ def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving
         tpot_s=interval("tpot", state.tpot_s),
         output_tokens_per_s=requests * outputs,
         requests_per_s=requests,
+        disaggregated=_told(scenario, deployment, state),
     )
 
 
-def under_load(scenario: Scenario, deployment: Deployment, clients: Numeric) -> Steady:
+def clients_of(scenario: Scenario, deployment: Deployment) -> float:
+    """Return the clients asked about; those that keep the batch asked about decoding, without."""
+    if scenario.concurrency is None and scenario.disaggregated and scenario.batch:
+        return float(_workers(scenario, deployment).at(scenario.batch[-1]).clients)
+    return float(scenario.concurrency or 1)
+
+
+def under_load(
+    scenario: Scenario, deployment: Deployment, clients: Numeric
+) -> Steady | Disaggregated:
     """Return the steady state of a scenario's requests under `clients` clients, which broadcast.
 
     A sequence is in the pool as long as it has steps, so long outputs are met more often there:
@@ -48,16 +66,69 @@ def under_load(scenario: Scenario, deployment: Deployment, clients: Numeric) -> 
     """
     isl, osl = moments(scenario.isl or 1), moments(scenario.osl or 1)
     room = room_for(deployment, np.asarray(isl.mean), np.asarray(osl.of_a_step))
+    if scenario.disaggregated:
+        return _workers(scenario, deployment).under(clients, room)
     return serve(deployment, clients, isl, osl, scenario.prefix_hit, room)
 
 
-def serving_notes(scenario: Scenario) -> list[Note]:
-    """Say which moments stand for lengths that are not all equal."""
-    return [
+def _workers(scenario: Scenario, deployment: Deployment) -> Workers:
+    """Return the workers of a disaggregated scenario; errors name the field as `resolve` does."""
+    asked = scenario.disaggregated or DisaggregationAsked()
+    tp, pp, ep, dp = (getattr(asked, name) or getattr(scenario, name) for name in SPLIT)
+    choice = (scenario.weights, scenario.kv, scenario.engine, scenario.engine_version)
+    try:
+        prefill = deploy(deployment.spec, deployment.accelerator, (tp, pp, ep, dp), choice)
+    except ValueError as error:
+        raise ValueError(f"disaggregated.{error}") from error
+    return Workers(
+        prefill=prefill,
+        decode=deployment,
+        isl=moments(scenario.isl or 1),
+        osl=moments(scenario.osl or 1),
+        busy=asked.busy,
+        transfer_bytes_per_s=asked.transfer_bytes_per_s,
+        prefix_hit=scenario.prefix_hit,
+    )
+
+
+def _told(scenario: Scenario, deployment: Deployment, state: Steady | Disaggregated
+          ) -> answer.Disaggregated | None:  # fmt: skip
+    if not isinstance(state, Disaggregated):
+        return None
+    workers, ratio = _workers(scenario, deployment), float(state.prefill_per_decode)
+    gpus = (workers.prefill.sharding.gpus, deployment.sharding.gpus)
+    return answer.Disaggregated(
+        prefill_per_decode=ratio,
+        gpus_per_prefill=gpus[0],
+        gpus_per_decode=gpus[1],
+        gpus=scenario.replicas * (ratio * gpus[0] + gpus[1]),
+        transfer_s=workers.transfer_s,
+        output_tokens_per_s_per_gpu=float(state.output_tokens_per_s_per_gpu),
+    )
+
+
+def serving_notes(scenario: Scenario, deployment: Deployment) -> list[Note]:
+    """Say which moments stand for lengths that are not all equal, and what workers rest on."""
+    notes = [
         Note("length_distribution", _moments_text(name, length))
         for name, length in (("isl", scenario.isl), ("osl", scenario.osl))
         if length is not None and not isinstance(length, int)
     ]
+    if scenario.disaggregated:
+        notes += _workers_notes(_workers(scenario, deployment))
+    return notes
+
+
+def _workers_notes(workers: Workers) -> list[Note]:
+    notes = []
+    if workers.transfer_bytes_per_s is None:
+        gpu = workers.decode.accelerator
+        text = f"caches are taken to move over the link of one {gpu.id}, {gpu.link.name}"
+        notes.append(Note("assumed_transfer", text))
+    if workers.prefill.memory.max_batch(workers.isl.mean) < 1:
+        text = f"not one prompt of {workers.isl.mean:.6g} tokens fits a prefill worker"
+        notes.append(Note("prefill_does_not_fit", text))
+    return notes
 
 
 def _moments_text(name: str, length: Length) -> str:

@@ -10,7 +10,7 @@ from planner.models.spec import Note
 from planner.resolve import Deployment
 from planner.roofline import Array, Mask
 from planner.scenario import Scenario
-from planner.serving_answer import under_load
+from planner.serving_answer import clients_of, under_load
 
 TRIED = 32
 """Loads tried at once in the search for the largest [-]."""
@@ -67,7 +67,7 @@ def limit_notes(
     notes = []
     if scenario.tpot_ms is not None and scenario.batch:
         notes += _batch_note(scenario, deployment, batches, context, fit)
-    if scenario.concurrency and (scenario.tpot_ms is not None or scenario.ttft_ms is not None):
+    if scenario.isl is not None and (scenario.tpot_ms is not None or scenario.ttft_ms is not None):
         notes += _serving_notes(scenario, deployment)
     return notes
 
@@ -85,7 +85,7 @@ def _batch_note(
 
 
 def _serving_notes(scenario: Scenario, deployment: Deployment) -> list[Note]:
-    clients = scenario.concurrency or 1
+    clients = clients_of(scenario, deployment)
     limits = {"tpot": scenario.tpot_ms, "ttft": scenario.ttft_ms}
     factors = {q: percentile_factor(deployment, q, scenario.percentile) * 1e3 for q in limits}
 
@@ -97,12 +97,12 @@ def _serving_notes(scenario: Scenario, deployment: Deployment) -> list[Note]:
     def meets(loads: Array) -> Mask:
         return np.asarray(within(loads, "tpot") & within(loads, "ttft"))
 
-    state = under_load(scenario, deployment, float(clients))
+    state = under_load(scenario, deployment, clients)
     found = {"tpot": float(state.tpot_s), "ttft": float(state.ttft_s)}
     missed = [q for q, limit in limits.items() if limit and found[q] * factors[q] > limit]
     most = largest(meets, MOST_CLIENTS) if missed else 0
     return [
-        _missed(q.upper(), found[q] * factors[q], limits[q] or 0.0, f"{clients} clients", most,
+        _missed(q.upper(), found[q] * factors[q], limits[q] or 0.0, f"{clients:.0f} clients", most,
                 "concurrency", scenario)
         for q in missed
     ]  # fmt: skip

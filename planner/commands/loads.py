@@ -15,6 +15,8 @@ import click
 from planner.distributions import MOST_REQUESTS
 
 LENGTHS = "accepted: TOKENS, lognormal:MEAN:CV, uniform:LOW:HIGH, or @FILE of one length a line"
+SPLIT = ("tp", "pp", "ep", "attention_dp")
+SHARES = ("busy", "transfer_bytes_per_s")
 FIGURES = {"lognormal": ("mean", "cv"), "uniform": ("low", "high")}
 MOST_CHARACTERS = 20 * MOST_REQUESTS
 """Of a file of lengths."""
@@ -75,8 +77,27 @@ def speculation(text: str) -> Any:
         raise BadLoad(f"{text[:60]!r}; accepted: DRAFTS, or DRAFTS:ACCEPTED as 1:1.8") from None
 
 
+def disaggregated(text: str) -> Any:
+    """Return what prefill workers are: `same`, or figures as in tp=4:busy=0.7; raises BadLoad."""
+    found: dict[str, Any] = {}
+    for part in text.split(":") if text != "same" else ():
+        name, _, value = part.partition("=")
+        name = name.strip().replace("-", "_")
+        try:
+            found[name] = int(value) if name in SPLIT else _finite(value)
+        except ValueError:
+            name = ""
+        if name not in (*SPLIT, *SHARES):
+            raise BadLoad(
+                f"{part[:40]!r}; accepted: same, or figures as in tp=4:busy=0.7 of "
+                f"{', '.join((*SPLIT, *SHARES))}"
+            )
+    return found
+
+
 LOADS: dict[str, Callable[[str], Any]] = {
     "isl": lengths, "osl": lengths, "speculation": speculation,
+    "disaggregated": disaggregated,
 }  # fmt: skip
 """The parser of each field of a scenario that is a load."""
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from planner.commands.loads import Load, lengths, speculation
+from planner.commands.loads import Load, disaggregated, lengths, speculation
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,6 +33,7 @@ class Numbers(click.ParamType[list[int]]):
 NUMBERS = Numbers()
 LENGTHS = Load("tokens", lengths)
 DRAFTS = Load("drafts[:accepted]", speculation)
+WORKERS = Load("same|tp=n:…", disaggregated)
 SPREAD = "1024, lognormal:MEAN:CV, uniform:LOW:HIGH or @FILE of one length a line"
 
 model_argument = click.argument("model", metavar="MODEL")
@@ -78,6 +79,8 @@ def load_options(function: Function) -> Function:
         click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),
         click.option("--speculation", type=DRAFTS, help="Drafts a step, and tokens it yields: "
                      "1 or 1:1.8."),
+        click.option("--disaggregated", type=WORKERS, help="Prefill on workers of its own: same, "
+                     "or where they differ from decode's, tp=4:busy=0.7."),
         click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
         click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
         click.option("--percentile", type=float, default=50, help="Percentile of the limits."),

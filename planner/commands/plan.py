@@ -131,8 +131,20 @@ def _print_serving(serving: answer.Serving) -> None:
             ("TPOT", seconds(serving.tpot_s.p50), _range(serving.tpot_s)),
             ("output", scaled(serving.output_tokens_per_s, "tok/s"), ""),
             ("requests", number(serving.requests_per_s), "per second"),
+            *_workers(serving.disaggregated),
         ],
     )
+
+
+def _workers(found: answer.Disaggregated | None) -> list[tuple[str, str, str]]:
+    if found is None:
+        return []
+    split = f"of {found.gpus_per_prefill} GPUs, per decode worker of {found.gpus_per_decode}"
+    return [
+        ("prefill workers", number(found.prefill_per_decode), split),
+        ("cache transfer", seconds(found.transfer_s), "per prompt"),
+        ("per GPU", scaled(found.output_tokens_per_s_per_gpu, "tok/s"), "over both kinds"),
+    ]
 
 
 def _range(interval: answer.Interval) -> str:

@@ -48,8 +48,8 @@ class Column(Answer):
     batch: int
     """Sequences of the point compared: the scenario's last one, or what its engine runs."""
     context: int
-    gpus: int
-    """Accelerators over all replicas."""
+    gpus: int | float
+    """Accelerators over all replicas, and the prefill workers that feed them."""
     fits: bool
     usd_per_gpu_hour: float | None
     price_source: str

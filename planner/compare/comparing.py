@@ -31,7 +31,7 @@ def compare(request: ComparisonRequest) -> Comparison:
     exactly. Raises ValueError as `plan` does, with the label of the scenario it is about.
     """
     labels = _labels(request)
-    serving = all(scenario.concurrency is not None for scenario in request.scenarios)
+    serving = all(scenario.isl is not None for scenario in request.scenarios)
     notes = _notes(request.scenarios, serving)
 
     def ask(scenario: Scenario) -> Answered:
@@ -82,7 +82,7 @@ def _labels(request: ComparisonRequest) -> list[str]:
 
 
 def _notes(scenarios: Sequence[Scenario], serving: bool) -> list[NoteAnswer]:
-    if serving or all(scenario.concurrency is None for scenario in scenarios):
+    if serving or all(scenario.isl is None for scenario in scenarios):
         return []
     text = "not every scenario asks about serving: decode points are compared"
     return [NoteAnswer(code="decode_only", text=text)]

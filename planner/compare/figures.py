@@ -25,7 +25,7 @@ class Answered:
     serving state; otherwise the same."""
     serving: answer.Serving | None
     """None where the comparison is about decode points."""
-    gpus: int
+    gpus: int | float
     usd_per_gpu_hour: float | None
     price_source: str
 
@@ -63,12 +63,13 @@ def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> 
     source = "given with the request" if accelerator.id in prices else ""
     if known:
         source = f"median of {known.providers} on-demand prices, {known.oldest_date}…{known.date}"
+    apart = found.serving.disaggregated if serving and found.serving else None
     return Answered(
         asked=scenario,
         plan=found,
         step=_running(scenario, found) if serving else found,
         serving=found.serving if serving else None,
-        gpus=split.gpus * scenario.replicas,
+        gpus=apart.gpus if apart else split.gpus * scenario.replicas,
         usd_per_gpu_hour=price,
         price_source=source,
     )
@@ -82,7 +83,7 @@ def _running(scenario: Scenario, found: answer.Plan) -> answer.Plan:
     state = {
         "batch": [max(1, round(served.running_batch))],
         "context": [mean_context(scenario.isl, scenario.osl)],
-        "concurrency": None, "isl": None, "osl": None,
+        "concurrency": None, "isl": None, "osl": None, "disaggregated": None,
     }  # fmt: skip
     return plan(scenario.model_copy(update=state))
 
@@ -124,7 +125,8 @@ FIGURES = (
            attributed=True),
     Figure("usd_per_hour", "cost of all GPUs", "USD/h", "lower", lambda of: of.usd_per_hour,
            attributed=True),
-    Figure("gpus", "GPUs over all replicas", "", "lower", lambda of: float(of.gpus)),
+    Figure("gpus", "GPUs over all replicas and prefill workers", "", "lower",
+           lambda of: float(of.gpus)),
     Figure("roofline_tpot_s", "time per output token on the datasheet roofline", "s", "lower",
            lambda of: of.point.roofline_tpot_s, attributed=True),
     Figure("arithmetic_intensity", "of the decode step", "FLOP/byte", None,

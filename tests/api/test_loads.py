@@ -20,6 +20,7 @@ LOADS: list[dict[str, Any]] = [
     {"osl": {"uniform": {"low": 100, "high": 412.5}}},
     {"isl": {"histogram": {"512": 3, "2560": 1}}, "osl": {"trace": [128, 384]}},
     {"speculation": {"drafts": 1, "accepted": 1.75}},
+    {"disaggregated": {"tp": 2, "busy": 0.5, "transfer_bytes_per_s": 5e10}},
 ]
 
 
@@ -32,7 +33,8 @@ def test_a_load_comes_back_as_asked(client: Client, load: dict[str, Any]) -> Non
     made = client.post("/v1/scenarios", json=body)
     assert made.status_code == 201, made.text
     read = client.get(made.headers["location"]).json()
-    assert {name: read["scenario"][name] for name in load} == load
+    told = {name: read["scenario"][name] for name in load}
+    assert Scenario(**{**body, **told}) == Scenario(**body)
     stored = client.get(f"{made.headers['location']}/plan?recompute=true").json()
     assert stored["plan"] == answered.json()
     assert (stored["stale"], stored["recomputed"]["differences"]) == (False, [])
@@ -59,6 +61,7 @@ def test_a_load_comes_back_as_asked(client: Client, load: dict[str, Any]) -> Non
         ({"isl": {"trace": "@lengths.txt"}}, "isl.trace"),
         ({"isl": "@lengths.txt"}, "isl"),
         ({"speculation": {"drafts": 1, "accepted": 2.5}}, "speculation"),
+        ({"disaggregated": {"busy": 1}}, "disaggregated.busy"),
         ({"osl": {"histogram": {"0": 1}}}, "osl.histogram.0.[key]"),
     ],
 )

@@ -1,11 +1,10 @@
-"""Distributions of lengths by their moments, and prefill apart from decode."""
+"""Distributions of lengths by their moments."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from planner.disaggregation import disaggregate
 from planner.hw import get_accelerator
 from planner.lengths import InvalidLengths, Lengths
 from planner.models import get_model
@@ -56,26 +55,3 @@ def test_spread_costs() -> None:
     spread = serve(deployment(), 32, Lengths.lognormal(4096, 1), Lengths.lognormal(2048, 1))
     assert spread.decode_s > fixed.decode_s
     assert spread.prompts.own_s > fixed.prompts.own_s
-
-
-def test_disaggregation_balances_its_rates() -> None:
-    one = deployment()
-    found = disaggregate(one, one, 64, 8192, 1024, busy=0.5)
-    assert found.tpot_s == pytest.approx(float(one.time_s(64.0, 8192 + 512)))
-    assert found.requests_per_s == pytest.approx(64 / (1024 * found.tpot_s))
-    together = serve(one, 64, 8192, 1024)
-    assert found.tpot_s < together.tpot_s
-    # Twice as busy a prefill replica serves twice the requests.
-    busier = disaggregate(one, one, 64, 8192, 1024, busy=0.999999)
-    assert found.prefill_per_decode == pytest.approx(2 * busier.prefill_per_decode, rel=1e-4)
-    prompt_s = float(together.prompts.own_s)
-    assert busier.prefill_per_decode == pytest.approx(found.requests_per_s * prompt_s, rel=1e-3)
-
-
-def test_cache_transfer_by_hand() -> None:
-    one = deployment()
-    found = disaggregate(one, one, 8, 8192, 256, transfer_bytes_per_s=50e9)
-    # 80 layers × 8 heads × 2 × 128 values of 16 bits a token (Llama-3.1-70B config.json).
-    assert found.transfer_s == pytest.approx(8192 * 327_680 / 50e9)
-    with pytest.raises(ValueError, match="busy"):
-        disaggregate(one, one, 8, 8192, 256, busy=1.0)
