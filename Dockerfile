@@ -1,9 +1,10 @@
-# The service as a non-root user; everything it runs is pinned by the hashed lock file.
+# The service as a non-root user; everything it runs is pinned by the hashed lock file of its own,
+# without the tools of development.
 FROM python:3.13-slim AS build
 WORKDIR /src
 RUN python -m venv /opt/planner
-COPY requirements.lock pyproject.toml README.md LICENSE ./
-RUN /opt/planner/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
+COPY requirements-service.lock pyproject.toml README.md LICENSE ./
+RUN /opt/planner/bin/pip install --no-cache-dir --require-hashes -r requirements-service.lock
 COPY planner planner
 COPY api api
 COPY migrations migrations

@@ -38,10 +38,13 @@ accuracy: $(STAMP) ## Refit the calibration from the committed rows and report i
 		"from planner.calibration.table import EDITION; print(f'calibration-{EDITION}.json')")
 	$(BIN)/planner validate --report docs/ACCURACY.md
 
-lock: ## Compile requirements.lock from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" \
-		--quiet --output-file requirements.lock
+COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --custom-compile-command "make lock" --quiet
+
+lock: ## Compile both lock files from pyproject.toml: all, and what the image runs (needs uv)
+	$(COMPILE) --all-extras --output-file requirements.lock
+	$(COMPILE) --extra service --extra postgres --extra tables --extra build \
+		--constraint requirements.lock --output-file requirements-service.lock
 
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv is needed"; exit 2; }
