@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from planner.editions import current_editions
 from planner.hw import Accelerator, get_accelerator, list_accelerators, price_per_hour
 from planner.limits import limits
 from planner.models import get_model
+from planner.models.spec import Note
 from planner.parallel import InvalidSharding
 from planner.points import columns
 from planner.resolve import Deployment, deploy
@@ -69,6 +71,7 @@ class Choice(answer.Answer):
     bound: answer.Bound
     usd_per_million_tokens: float | None
     notes: list[answer.NoteAnswer]
+    """Of this accelerator; those of the model are the recommendation's."""
 
 
 class Refusal(answer.Answer):
@@ -84,6 +87,8 @@ class Recommendation(answer.Answer):
     request: RecommendationRequest
     choices: list[Choice]
     refused: list[Refusal]
+    notes: list[answer.NoteAnswer]
+    """Of the model, whatever the accelerator."""
     editions: answer.Editions
 
 
@@ -93,6 +98,7 @@ def recommend(request: RecommendationRequest) -> Recommendation:
     Raises ValueError naming the field where the request itself is wrong; an accelerator that cannot
     hold the model or meet the limit is listed under `refused`.
     """
+    spec = get_model(request.model)
     check_version(request.engine, request.engine_version)
     if request.gpu is None:
         candidates = list_accelerators()
@@ -108,8 +114,9 @@ def recommend(request: RecommendationRequest) -> Recommendation:
             refused.append(Refusal(gpu=accelerator.id, reason=found))
     choices.sort(key=lambda c: -c.tokens_per_s_per_gpu)
     return Recommendation(
-        request=request, choices=choices, refused=refused, editions=current_editions()
-    )
+        request=request, choices=choices, refused=refused, notes=_notes(spec.notes),
+        editions=current_editions(),
+    )  # fmt: skip
 
 
 def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Choice | str:
@@ -206,8 +213,12 @@ def _answer(
         arithmetic_intensity=row["arithmetic_intensity"],
         bound=row["bound"],
         usd_per_million_tokens=hourly / row["tokens_per_s"] / 3600 * 1e6 if hourly else None,
-        notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in deployment.notes],
+        notes=_notes(n for n in deployment.notes if n not in deployment.spec.notes),
     )
+
+
+def _notes(notes: Iterable[Note]) -> list[answer.NoteAnswer]:
+    return [answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)]
 
 
 def _degrees(request: RecommendationRequest, accelerator: Accelerator) -> list[int]:

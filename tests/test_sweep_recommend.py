@@ -123,6 +123,19 @@ def test_weights_that_fit_without_a_sequence_are_not_blamed_alone() -> None:
     assert "weights take 70.6 GB per GPU at tp=2, the cache of one sequence 21.5 GB" in row.reason
 
 
+def test_notes_of_the_model_are_told_once() -> None:
+    model = "openai-community/gpt2"  # whose config.json has no dtype
+    found = recommend(RecommendationRequest(model=model, context=512, gpu=["v100-sxm2-16gb", "t4"]))
+    assert [note.code for note in found.notes if note.code == "assumed_dtype"] == ["assumed_dtype"]
+    own = [{note.code for note in choice.notes} for choice in found.choices]
+    assert own == [{"emulated_format"}] * 2
+
+
+def test_a_request_about_no_model_is_refused_not_listed() -> None:
+    with pytest.raises(ValueError, match=r"^model: unknown model"):
+        recommend(RecommendationRequest(model="nope"))
+
+
 def test_the_engine_version_counts() -> None:
     found = choices(gpu=["h100-sxm5"], engine="vllm", engine_version="0.11.0")["h100-sxm5"]
     asked = Scenario(model=LLAMA, gpu="h100-sxm5", tp=found.tp, batch=found.batch, context=8192,

@@ -60,6 +60,10 @@ def changed(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def add_variants(entries: dict[str, Entry], variants: dict[str, Any]) -> None:
     """Add networks of known shapes in other formats, and formats stated outside config.json."""
+    for model_id, (dtype, where) in variants["dtype"].items():
+        entry = entries[model_id]
+        entry["config"] = {**entry["config"], "dtype": dtype}
+        entry["source"] += f"; dtype, which it lacks, by {where}"
     stored_elsewhere = (
         "weight formats are inferred: the repository states them in hf_quant_config.json,"
         " which was not seen"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.commands.options import FORMAT_OPTIONS, json_option, model_argument
-from planner.commands.output import print_json, print_table, print_verdict
+from planner.commands.output import print_json, print_notes, print_table, print_verdict
 from planner.units import number, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def command(
     )  # fmt: skip
     if result.refused:
         print_table(("cannot", "why"), [(r.gpu, r.reason) for r in result.refused])
+    print_notes(result.notes)
 
 
 def _named(choice: Choice) -> str:

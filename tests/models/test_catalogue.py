@@ -164,3 +164,14 @@ def test_listing_again_reads_no_config_again() -> None:
     """More models than a bounded cache held: each call threw out what the next one needed."""
     first, second = list_models(), list_models()
     assert all(one is other for one, other in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize(
+    "model", ["openai/gpt-oss-120b", "openai/gpt-oss-20b", "MiniMaxAI/MiniMax-M2.5"]
+)
+def test_a_dtype_that_is_known_is_not_assumed(model: str) -> None:
+    """Their config.json lack it; the source says where it is from instead."""
+    spec = get_model(model)
+    assert spec.dtype == "bf16"
+    assert "assumed_dtype" not in {note.code for note in spec.notes}
+    assert "dtype, which it lacks, by" in spec.source
