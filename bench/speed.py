@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import count
 
 from planner import Scenario, plan
 
@@ -49,9 +50,17 @@ def warm_plans() -> None:
     mixture = Scenario(
         model="deepseek-ai/DeepSeek-V3", gpu="h200-sxm", tp=8, batch=64, context=8192
     )
+    batches = count(65)
+    new = one.model_copy
+
+    def fresh(advice: bool) -> float:
+        return warm(lambda: plan(new(update={"batch": [next(batches)]}), advice=advice))
+
     many = one.model_copy(update={"batch": list(range(1, 1025))})
     scalar = warm(lambda: plan(one))
     print(f"plan, one point, dense               {scalar * 1e3:7.2f} ms (under 1 wanted)")
+    print(f"plan, a new batch each time          {fresh(True) * 1e3:7.2f} ms, its levers are new")
+    print(f"plan, a new batch without advice     {fresh(False) * 1e3:7.2f} ms (under 1 wanted)")
     print(f"plan, one point, mixture of experts  {warm(lambda: plan(mixture)) * 1e3:7.2f} ms")
     print(
         f"plan, 1,024 points, per point        {warm(lambda: plan(many), 20) / 1024 * 1e6:7.2f} µs"

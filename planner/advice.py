@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from planner.resolve import Deployment, resolve
+from planner.answer import Lever
+from planner.resolve import Deployment, Part, resolve
 from planner.scenario import Scenario
 
 SHARE_WORTH_NAMING = 0.05
 """Share of the step below which launches or collectives are not worth a lever [-]."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lever:
-    """One change and what it does to TPOT at the scenario's last point."""
-
-    code: str
-    text: str
-    gain: float
-    """TPOT before/after [-]; above 1 is faster."""
-
 
 CHANGES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("weights_fp8", "8-bit weights", {"weights": "fp8"}),
@@ -29,45 +20,58 @@ CHANGES: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 
 
-def advise(scenario: Scenario) -> list[Lever]:
+def advise(scenario: Scenario) -> tuple[Lever, ...]:
     """Return the levers that make a scenario's last point faster, best first.
 
-    Quantised bytes, a quantised cache and twice the tensor parallelism are answered again; launch
-    overhead and collectives are priced at what they take. Raises ValueError like `plan`.
+    Raises ValueError like `plan`.
     """
-    base = resolve(scenario)
-    before = _tpot(scenario, base)
-    found = []
-    changes = (*CHANGES, ("tp_double", "twice the tensor parallelism", {"tp": 2 * scenario.tp}))
-    for code, text, change in changes:
-        other = scenario.model_copy(update=change)
+    batch, context = (scenario.batch or [1])[-1], (scenario.context or [8192])[-1]
+    return levers(Asked(resolve(scenario), batch, context, scenario))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A point of a deployment; what else its scenario says is in the deployment already."""
+
+    deployment: Deployment
+    batch: float
+    """[-]."""
+    context: float
+    """[token]."""
+    scenario: Scenario = field(compare=False)
+
+
+@lru_cache(maxsize=256)
+def levers(asked: Asked) -> tuple[Lever, ...]:
+    """Return the levers that make a point faster, best first.
+
+    Quantised bytes, a quantised cache and twice the tensor parallelism are answered again; launch
+    overhead and collectives are priced at what they take. Kept by point, as every plan tells them.
+    """
+    parts = asked.deployment.parts(asked.batch, asked.context)
+    before = float(asked.deployment.per_token_s(parts))
+    found = _overheads(parts, asked.deployment.tokens_per_step, before)
+    twice = {"tp": 2 * asked.scenario.tp}
+    for code, text, change in (*CHANGES, ("tp_double", "twice the tensor parallelism", twice)):
         try:
-            after = _tpot(other, resolve(other))
+            other = resolve(asked.scenario.model_copy(update=change))
+            after = float(other.time_s(asked.batch, asked.context))
         except ValueError:  # a split or format this model or machine does not take is no lever
             continue
-        found.append(Lever(code, text, before / after))
-    found += _overheads(scenario, base, before)
-    return sorted((lever for lever in found if lever.gain > 1), key=lambda lever: -lever.gain)
+        found.append(Lever(code=code, text=text, gain=before / after))
+    return tuple(sorted((one for one in found if one.gain > 1), key=lambda one: -one.gain))
 
 
-def _tpot(scenario: Scenario, deployment: Deployment) -> float:
-    batch = (scenario.batch or [1])[-1]
-    context = (scenario.context or [8192])[-1]
-    return float(deployment.time_s(batch, context))
-
-
-def _overheads(scenario: Scenario, deployment: Deployment, total: float) -> list[Lever]:
+def _overheads(parts: tuple[Part, ...], tokens: float, total: float) -> list[Lever]:
     """Levers against launch overhead (graph capture, fusion) and communication."""
-    batch = (scenario.batch or [1])[-1]
-    context = (scenario.context or [8192])[-1]
-    parts, tokens = deployment.parts(batch, context), deployment.tokens_per_step
     launch = sum(part.share * float(part.time.launch_s.sum()) for part in parts) / tokens
     sent = sum(part.share * float(part.time.collective_s) for part in parts) / tokens
-    levers = []
-    if launch / total > SHARE_WORTH_NAMING:
-        levers.append(
-            Lever("graphs", "graph capture or fusion: no launches", total / (total - launch))
-        )
-    if sent / total > SHARE_WORTH_NAMING:
-        levers.append(Lever("link", "communication overlapped", total / (total - sent)))
-    return levers
+    named = (
+        ("graphs", "graph capture or fusion: no launches", launch),
+        ("link", "communication overlapped", sent),
+    )
+    return [
+        Lever(code=code, text=text, gain=total / (total - share))
+        for code, text, share in named
+        if share / total > SHARE_WORTH_NAMING
+    ]

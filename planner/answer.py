@@ -117,6 +117,15 @@ class KernelAnswer(Answer):
     share: float
 
 
+class Lever(Answer):
+    """One change and what it does to TPOT at the last point."""
+
+    code: str
+    text: str
+    gain: float
+    """TPOT before/after [-]; above 1 is faster."""
+
+
 class NoteAnswer(Answer):
     """Something the reader must know: an assumption, a fallback, an extrapolation."""
 
@@ -141,5 +150,7 @@ class Plan(Answer):
     points: list[Point]
     serving: Serving | None
     kernels: list[KernelAnswer]
+    advice: list[Lever] = []
+    """Levers that make the last point faster, best first."""
     notes: list[NoteAnswer]
     editions: Editions

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from planner import answer
+from planner.advice import Asked, levers
 from planner.distributions import mean_context
 from planner.editions import current_editions
 from planner.limits import Limits, limits
@@ -23,16 +24,18 @@ ROUNDING = 1e-9
 """Share of a step below which what is left over is rounding, not engine time [-]."""
 
 
-def plan(scenario: Scenario) -> answer.Plan:
-    """Answer a scenario.
+def plan(scenario: Scenario, *, advice: bool = True) -> answer.Plan:
+    """Answer a scenario; without `advice` no levers, which take as long as the rest.
 
     Raises ValueError, with one line that names the field, where it is unknown or impossible; a
     batch that does not fit, or a context beyond the model's, is answered with a note.
     """
-    return plan_deployment(scenario, resolve(scenario))
+    return plan_deployment(scenario, resolve(scenario), advice=advice)
 
 
-def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
+def plan_deployment(
+    scenario: Scenario, deployment: Deployment, *, advice: bool = True
+) -> answer.Plan:
     """Answer a scenario about a deployment that is already resolved."""
     notes = list(deployment.notes)
     contexts = _contexts(scenario, deployment, notes)
@@ -46,6 +49,7 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
 
     batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
     parts = deployment.parts(batch, ctx)
+    asked = Asked(deployment, batches[-1], contexts[-1], scenario)
     return answer.Plan(
         scenario=_filled(scenario, deployment, batches, contexts),
         limits=_limits(found),
@@ -53,6 +57,7 @@ def plan_deployment(scenario: Scenario, deployment: Deployment) -> answer.Plan:
         points=_points(columns(deployment, scenario.replicas, parts, batch), batch, ctx),
         serving=_serving(scenario, deployment),
         kernels=_kernels(deployment, parts),
+        advice=list(levers(asked)) if advice else [],
         notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
         editions=current_editions(),
     )

@@ -93,7 +93,11 @@ class Deployment:
 
     def time_s(self, batch: Numeric, context: Numeric) -> Array:
         """Return the (calibrated) TPOT at every batch and context, which broadcast [s]."""
-        step_s = sum(part.share * part.time.total_s for part in self.parts(batch, context))
+        return self.per_token_s(self.parts(batch, context))
+
+    def per_token_s(self, parts: tuple[Part, ...]) -> Array:
+        """Return the (calibrated) TPOT of a step that runs `parts` [s]."""
+        step_s = sum(part.share * part.time.total_s for part in parts)
         return np.asarray(step_s / self.tokens_per_step)
 
     def calibrated(self, calibration: Calibration, subject: Subject) -> Deployment:

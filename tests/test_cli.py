@@ -48,12 +48,21 @@ def test_plan_says_it_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
 def test_plan_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(answered(capsys, *PLAN, "--batch", "1,64", "--json"))
     assert list(answer) == ["scenario", "limits", "memory", "points", "serving", "kernels",
-                            "notes", "editions"]  # fmt: skip
+                            "advice", "notes", "editions"]  # fmt: skip
     assert {"batch", "context", "flops", "bytes", "arithmetic_intensity", "bound",
             "roofline_tpot_s", "tpot_s", "tokens_per_s", "tokens_per_s_per_gpu",
             "tokens_per_s_per_user", "mbu", "mfu"} == set(answer["points"][0])  # fmt: skip
     assert answer["memory"]["kv_bytes_per_token"] == 327_680
     assert [point["batch"] for point in answer["points"]] == [1, 64]
+
+
+def test_the_levers_shown_are_those_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = (*PLAN, "--batch", "1,64")
+    advice = json.loads(answered(capsys, *asked, "--json"))["advice"]
+    shown = answered(capsys, *asked)
+    assert advice[0]["gain"] > 1
+    assert "levers at batch 64, context 8,192" in shown
+    assert all(f"{one['gain']:.2f}×" in shown for one in advice)
 
 
 def test_organisation_and_case_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,3 +71,15 @@ def test_levers_are_the_ratio_of_two_answers() -> None:
     assert levers["tp_double"] == pytest.approx(before / after)
     assert list(levers.values()) == sorted(levers.values(), reverse=True)
     assert all(gain > 1 for gain in levers.values())
+
+
+def test_a_plan_tells_the_levers_of_its_last_point() -> None:
+    asked = BASE.model_copy(update={"batch": [1, 256], "context": [1024, 8192]})
+    last = BASE.model_copy(update={"batch": [256], "context": [8192]})
+    assert plan(asked).advice == list(advise(last))
+    assert plan(asked).advice
+    assert plan(asked, advice=False).advice == []
+    defaults = plan(BASE)
+    point = defaults.points[-1]
+    last = BASE.model_copy(update={"batch": [point.batch], "context": [point.context]})
+    assert defaults.advice == list(advise(last))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,9 +16,6 @@ from planner.commands.options import (
 )
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
 from planner.units import number, percent, scaled, seconds
-
-if TYPE_CHECKING:
-    from planner.scenario import Scenario
 
 MOST_ROWS = 40
 """Points a table shows; --json gives all."""
@@ -49,7 +46,7 @@ def command(as_json: bool, **fields: Any) -> None:
     if result.serving:
         _print_serving(result.serving)
     _print_kernels(result)
-    _print_levers(Scenario(**fields), result)
+    _print_levers(result)
     print_notes(result.notes)
 
 
@@ -151,16 +148,12 @@ def _range(interval: answer.Interval) -> str:
     return f"{seconds(interval.p10)} – {seconds(interval.p90)}"
 
 
-def _print_levers(scenario: Scenario, result: answer.Plan) -> None:
-    from planner.advice import advise
-
+def _print_levers(result: answer.Plan) -> None:
     last = result.points[-1]
-    asked = scenario.model_copy(update={"batch": [last.batch], "context": [last.context]})
-    levers = advise(asked)
-    if levers:
+    if result.advice:
         print_table(
             ("what helps", "TPOT", ""),
-            [(lever.text, f"{lever.gain:.2f}×", "faster") for lever in levers],
+            [(lever.text, f"{lever.gain:.2f}×", "faster") for lever in result.advice],
             title=f"levers at batch {last.batch}, context {last.context:,}",
         )
 
