@@ -95,7 +95,7 @@ class Workers:
         """
         spread = self.isl.of_a_step / self.isl.mean
         waiting_s = self.prompt_s * spread * self.busy / (2 * (1 - self.busy))
-        first_s = Queueing.of(self.decode.figures, self.decode.subject).first_s
+        first_s = Queueing.of(self.decode).first_s
         return first_s + waiting_s + self.prompt_s + self.transfer_s
 
     def at(self, batch: Numeric) -> Disaggregated:

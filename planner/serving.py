@@ -1,14 +1,17 @@
 """The steady state of an engine that batches continuously, under closed-loop load.
 
 C clients each keep one request in flight. While a running sequence makes its OSL tokens, each of
-the other B − 1 slots starts one request. Part of those prompts, `burst`, stands in front of a new
-request (arrivals bunch: all clients start at once, equal lengths end together); the rest holds up
-the decoding:
+the other B − 1 slots starts one request. Part of those prompts, `burst`, stands before a new
+request, the rest holds up the decoding:
 
-    TTFT = first + t_prompt + burst·(B − 1)·t_prompt + wait·t_decode
+    TTFT = first + layer·layers + t_prompt + burst·(B − 1)·t_prompt + wait·t_decode
     TPOT = t_decode(B) + (1 − burst)·(B − 1)·t_prompt/OSL
 
-so that work is conserved: TTFT + OSL·TPOT counts every prompt and every step once. A client is in
+so that work is conserved: TTFT + OSL·TPOT counts every prompt and every step once. All clients of a
+benchmark start at once, and in the first of its R rounds a request waits for half of the prompts on
+average: burst is 1/(2R), R = 10 being usual. That is where lengths differ and the clients spread;
+equal lengths keep them in step, and `ahead` and `together` more prompts stand before each request.
+A client is in
 the running batch for OSL·TPOT of every TTFT + OSL·TPOT; B is the clients there, and no more than
 the cache pool holds: the rest queue, which lengthens TTFT and leaves TPOT as it is.
 """
@@ -20,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.calibration import Calibration, Speculation, Subject
+from planner.calibration import Speculation
 from planner.lengths import Lengths
 from planner.memory import Memory
 from planner.prefill import prompt_work
@@ -36,23 +39,32 @@ class Queueing:
     """How an engine lets requests in; figures of the calibration."""
 
     first_s: float
-    """Time of a request outside the model: receiving, tokenising, sending [s]."""
+    """Time a request takes beside its prompt: receiving, tokenising, sending, and what every layer
+    adds to the first token, however short the prompt [s]."""
     burst: float
     """Share of the other clients' prompts that stand before a new one, on average [-]."""
     wait: float
     """Decode steps a new request waits for, on average [-]."""
+    ahead: float = 0.0
+    """Prompts of clients in step with a new request that stand before it [-]."""
+    together: float = 0.0
+    """Share of all clients that is in step and stands before a new request besides [-]."""
 
     @classmethod
-    def of(cls, calibration: Calibration, subject: Subject) -> Queueing:
-        """Return the figures of a subject."""
-        first, burst, wait = (calibration.number(name, subject) for name in ARRIVAL)
-        return cls(first, min(burst, MOST_BURST), wait)
+    def of(cls, deployment: Deployment) -> Queueing:
+        """Return the figures of a deployment."""
+        figures, subject = deployment.figures, deployment.subject
+        first, layer, *rest = (figures.number(name, subject) for name in ARRIVAL)
+        return cls(first + layer * deployment.spec.layers, *rest)
+
+    def before(self, running: Array) -> Array:
+        """Return the prompts that stand before a new one among `running` sequences [-]."""
+        others = running - 1.0
+        in_step = self.ahead * others / running + self.together * others
+        return np.asarray(np.minimum(in_step + self.burst * others, others))
 
 
-ARRIVAL = ("first", "burst", "wait")
-
-MOST_BURST = 0.6
-"""Bound on `burst`, beyond which no engine was seen [-]."""
+ARRIVAL = ("first", "layer", "burst", "wait", "ahead", "together")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +120,12 @@ def steady_state(
     step = tpot = ttft = busy = np.zeros_like(clients)
     for _ in range(ROUNDS):
         step = decode_s(running)
-        others = running - 1.0
-        tpot = step + (1.0 - queueing.burst) * others * prompts.held_s / osl
-        before_it = queueing.burst * others * prompts.bunched_s
-        ttft = queueing.first_s + prompts.own_s + before_it + queueing.wait * step
+        tpot = step + (1.0 - queueing.burst) * (running - 1.0) * prompts.held_s / osl
+        waited = queueing.before(running) * prompts.bunched_s + queueing.wait * step
+        ttft = queueing.first_s + prompts.own_s + waited
         busy = steps * tpot
-        before, running = running, np.maximum(admitted * busy / (busy + ttft), 1.0)
-        if np.allclose(before, running, rtol=1e-3):
+        last, running = running, np.maximum(admitted * busy / (busy + ttft), 1.0)
+        if np.allclose(last, running, rtol=1e-3):
             break
     queued = clients - admitted
     cycle = busy + ttft
@@ -154,7 +165,7 @@ def serve(
         lambda running: step_s(deployment, running, context, speculation),
         Prompts(prompt, prompt / ranks, bunched), clients, osl,
         room_for(deployment, isl, osl) if room is None else room,
-        Queueing.of(deployment.figures, deployment.subject),
+        Queueing.of(deployment),
     )  # fmt: skip
 
 

@@ -29,15 +29,23 @@ EPSILON = 1e-5
 LONGEST_STEP = 0.5
 
 
+Spread = float | Mapping[str, float]
+"""A standard deviation for all kinds, or by kind; kinds left out have no effect [-]."""
+
+
+def _of_kind(spread: Spread, kind: str) -> float | None:
+    return spread.get(kind) if isinstance(spread, Mapping) else spread
+
+
 @dataclass(frozen=True, slots=True)
 class Prior:
     """What is known of a parameter before the fit."""
 
     values: Mapping[str, float]
     """Value by kind."""
-    sd: float
+    sd: Spread
     """Standard deviation of the log value of a kind [-]."""
-    levels: tuple[tuple[tuple[str, ...], float], ...]
+    levels: tuple[tuple[tuple[str, ...], Spread], ...]
     """Tags and standard deviation of the log factor, from general to special."""
 
 
@@ -118,10 +126,10 @@ class Design:
         value = prior.values.get(kind)
         if value is None:
             return self.slots[name].at(0.0 if name in (*SHARES, SCALE) else -50.0, ())
-        members = [self.effects.at(name, -1, kind, prior.sd)]
-        for level, (tags, sd) in enumerate(prior.levels):
-            key = subject.key(tags, kind, format)
-            if key is not None:
+        members = []
+        for level, (tags, spread) in enumerate(((("kind",), prior.sd), *prior.levels), start=-1):
+            key, sd = subject.key(tags, kind, format), _of_kind(spread, kind)
+            if key is not None and sd is not None:
                 members.append(self.effects.at(name, level, key, sd))
         return self.slots[name].at(float(np.log(value)), tuple(members))
 

@@ -3,135 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from planner.calibration.committed import committed_priors, committed_rows
-from planner.calibration.decode_rows import EARLY, FASTEST, DecodeRows
+from planner.calibration.decode_rows import DecodeRows
 from planner.calibration.drafting import fit_accepted
 from planner.calibration.fit import NAMES, Design, Effects, Prior, Priors, Problem, fit
 from planner.calibration.kernel_rows import Samples, add_samples, read_samples
-from planner.calibration.observations import add_decode, add_prompts, set_weights
-from planner.calibration.table import QUEUEING, SCALE, Calibration, from_json
+from planner.calibration.observations import add_decode, add_prompts
+from planner.calibration.serving_rows import ServingRows, States
+from planner.calibration.table import QUEUEING, SCALE, from_json
 from planner.roofline import Array, Bools
-from planner.serving import ARRIVAL, Queueing, serve
+from planner.serving import ARRIVAL
 from planner.timing import Features, Item
-from planner.validation.groups import Group, grouped
-from planner.validation.room import room_of_run
-from planner.validation.rows import Row
-from planner.validation.setup import setup
-
-SET = ("model", "gpu", "engine", "weight_format")
-"""Columns that make rows one set: they share most of their error."""
-
-SET_SIZE = 20
-"""Rows beyond this many in a set do not add weight [-]."""
 
 KERNEL_WEIGHT = 0.5
 """Weight of a set of kernel samples beside a serving row [-]."""
 
 DECODE_WEIGHT = 0.5
 """Weight of a decode row beside a serving row [-]."""
-
-
-@dataclass(frozen=True)
-class ServingRows:
-    """Serving rows as arrays."""
-
-    rows: Sequence[Row]
-    groups: Sequence[Group]
-
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> ServingRows:
-        """Resolve the deployments of rows."""
-        return cls(rows, grouped([setup(row).deployment for row in rows]))
-
-    def input(self, name: str) -> Array:
-        """Return an input column as numbers."""
-        return np.array([row.number(name, 1.0) for row in self.rows], dtype=float)
-
-    def measured(self, name: str) -> Array:
-        """Return a measured column [s]."""
-        return np.array([row.measured[name] for row in self.rows]) / 1e3
-
-    @cached_property
-    def weight(self) -> Array:
-        """Weight of each row, less where its set is large, none where it is too fast [-]."""
-        return np.where(self.early, 0.0, set_weights(self.rows, SET, SET_SIZE))
-
-    @cached_property
-    def ranks(self) -> Array:
-        """Attention-DP ranks [-]."""
-        found = np.ones(len(self.rows))
-        for group in self.groups:
-            found[group.rows] = group.deployment.sharding.attention_dp
-        return found
-
-    def states(self, calibration: Calibration) -> States:
-        """Return what a calibration predicts of every row."""
-        clients, isl, osl = (self.input(name) for name in ("concurrency", "isl", "osl"))
-        found = States(*(np.zeros(len(self.rows)) for _ in range(6)))
-        for group in self.groups:
-            at = group.rows
-            one = group.deployment.calibrated(calibration, group.deployment.subject)
-            room = room_of_run(one, clients[at], isl[at], osl[at])
-            state = serve(one, clients[at], isl[at], osl[at], room=room)
-            found.running[at] = state.running
-            found.queued[at] = state.queued
-            found.decode_s[at] = state.decode_s
-            found.own_s[at] = state.prompts.own_s
-            found.bunched_s[at] = state.prompts.bunched_s
-            found.burst[at] = Queueing.of(calibration, one.subject).burst
-        return found
-
-    def doubts(self, states: States) -> list[str]:
-        """Return why a row is doubted; empty for most.
-
-        A request waits at most for the prompts of all other clients while the pool has room; one
-        that waits several times as long met a limit that its row does not state.
-        """
-        clients = self.input("concurrency")
-        most = states.own_s + clients * states.own_s / self.ranks
-        late = (self.measured("ttft_ms") > LATEST * most) & (states.queued < 1)
-        early = [EARLY if flag else "" for flag in self.early.tolist()]
-        return [doubt or (LATE if flag else "") for doubt, flag in zip(early, late, strict=True)]
-
-    @cached_property
-    def early(self) -> Bools:
-        """Whether a row's TPOT is too short to read weights and cache of its running batch.
-
-        The running batch is the one its own times imply: clients·OSL·TPOT/(TTFT + OSL·TPOT).
-        """
-        osl, tpot = self.input("osl"), self.measured("tpot_ms")
-        busy = osl * tpot
-        running = self.input("concurrency") * busy / (busy + self.measured("ttft_ms"))
-        found = np.zeros(len(self.rows), dtype=bool)
-        for group in self.groups:
-            at, one = group.rows, group.deployment
-            work = one.step.work(np.maximum(running[at], 1.0), self.input("isl")[at] + osl[at] / 2)
-            found[at] = tpot[at] < FASTEST * one.machine.time(work, pure=True).total_s
-        return found
-
-
-LATEST = 2.5
-"""Times the prompts of all clients beyond which a TTFT is doubted [-]."""
-
-LATE = "waits longer than all clients' prompts take, though the pool has room"
-
-
-@dataclass(frozen=True, slots=True)
-class States:
-    """Predicted steady states of rows."""
-
-    running: Array
-    queued: Array
-    decode_s: Array
-    own_s: Array
-    bunched_s: Array
-    burst: Array
 
 
 class Fitted:
@@ -161,7 +54,7 @@ def times_problem(serving: ServingRows, states: States, decode: DecodeRows,
                   before: Fitted | None = None) -> Fitted:  # fmt: skip
     """Return the problem of the times: serving rows at their running batch, and the others."""
     n = len(serving.rows)
-    isl, osl, ranks = serving.input("isl"), serving.input("osl"), serving.ranks
+    (isl, osl), ranks = serving.lengths, serving.ranks
     held = (1.0 - states.burst) * np.maximum(states.running - 1.0, 0.0) / osl / ranks
     design = Design(priors)
     add_decode(design, serving.groups, states.running, isl + osl / 2, np.ones(n), 0)
@@ -181,9 +74,13 @@ NOTHING = Prior({}, 1.0, ())
 def queueing_problem(serving: ServingRows, states: States, priors: Priors) -> Fitted:
     """Return the problem of TTFT, given the times of steps and prompts."""
     n = len(serving.rows)
-    others = np.maximum(states.running - 1.0, 0.0) * states.bunched_s
+    others = np.maximum(states.running - 1.0, 0.0)
+    every = others * states.bunched_s
     items = (Item("prompt"), *(Item(name) for name in ARRIVAL))
-    visits = [np.zeros(n), np.ones(n), others, states.decode_s]
+    visits = [
+        np.zeros(n), np.ones(n), serving.layers, every, states.decode_s,
+        every / (others + 1.0), every,
+    ]  # fmt: skip
     figures = {"visit_s": priors.parameters[QUEUEING]}
     design = Design(replace(priors, parameters=dict.fromkeys((*NAMES, SCALE), NOTHING) | figures))
     for group in serving.groups:
@@ -193,8 +90,8 @@ def queueing_problem(serving: ServingRows, states: States, priors: Priors) -> Fi
         memory[0] = states.own_s[at]
         features = Features(none, memory, none, np.stack(visits)[:, at])
         design.add(items, group.deployment.subject, "", features, at, np.ones(len(at)), False)
-    queued = np.array([row.remarks.get("queued") == "1" for row in serving.rows])
-    return Fitted(design.close(n), serving.measured("ttft_ms"), serving.weight * ~queued)
+    sound = ~(serving.queued | serving.slow_start)
+    return Fitted(design.close(n), serving.measured("ttft_ms"), serving.weight * sound)
 
 
 Fits = Sequence[tuple[Effects, Array, Mapping[str, str]]]

@@ -15,6 +15,7 @@ from planner.resolve import Deployment
 from planner.roofline import Array
 from planner.serving import serve
 from planner.validation.groups import Group, grouped
+from planner.validation.harness import mean_lengths
 from planner.validation.points import decode_points
 from planner.validation.room import room_of_run
 from planner.validation.rows import Row
@@ -82,7 +83,8 @@ def _numbers(rows: Sequence[Row], name: str, default: float) -> Array:
 
 
 def _serving(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
-    clients, isl, osl = (_numbers(rows, n, 1.0) for n in ("concurrency", "isl", "osl"))
+    clients = _numbers(rows, "concurrency", 1.0)
+    isl, osl = mean_lengths(rows)
     room = room_of_run(group.deployment, clients, isl, osl)
     drafting = figures.speculation if group.deployment.subject.tags["drafting"] else None
     state = serve(group.deployment, clients, isl, osl, room=room, speculation=drafting)

@@ -22,7 +22,7 @@ INPUTS: dict[Kind, tuple[str, ...]] = {
     "serving": (
         "row", "model", "gpu", "engine", "engine_version", "weight_format", "isl", "osl",
         "concurrency", "gpus", "tp", "pp", "attention_dp", "moe_tp", "moe_ep", "speculative",
-        "measured_on",
+        "measured_on", "source",
     ),
     "decode": (
         "row", "model", "config_file", "gpu", "n_gpus", "tp", "pp", "attention_dp", "ep", "engine",

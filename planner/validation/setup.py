@@ -14,6 +14,7 @@ from planner.models.spec import ModelSpec
 from planner.parallel import InvalidSharding, Sharding
 from planner.precision import Format, UnknownFormat, get_format
 from planner.resolve import Choice, Deployment, Split, deploy
+from planner.validation.harness import harness_of
 from planner.validation.rows import Row
 
 PUBLISHED = {"fp8": ("-FP8",), "nvfp4": ("-NVFP4",), "awq": ("-AWQ",)}
@@ -55,6 +56,7 @@ def setup(row: Row) -> Setup:
         mode=mode,
         backend=backend(row.inputs.get("backend", "")),
         year=row.inputs.get("date", "")[:4],
+        arrivals=harness_of(row).arrivals,
         drafting="on" if row.inputs.get("speculative") else "",
         flash=row.inputs.get("flash_attention", "")[:1],
     )  # fmt: skip

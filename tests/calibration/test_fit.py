@@ -9,7 +9,8 @@ from planner.calibration.committed import committed_priors, committed_rows
 from planner.calibration.decode_rows import DecodeRows
 from planner.calibration.fit import Design, Priors, fit
 from planner.calibration.kernel_rows import read_samples
-from planner.calibration.refit import Refit, ServingRows
+from planner.calibration.refit import Refit
+from planner.calibration.serving_rows import ServingRows
 from planner.calibration.subject import Subject
 from planner.calibration.table import from_json
 from planner.timing import Features, Item

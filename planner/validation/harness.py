@@ -1,0 +1,50 @@
+"""How published runs were loaded, by where they come from: their lengths, and how they arrived."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from planner.roofline import Array
+from planner.validation.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """What a benchmark's rows leave unsaid."""
+
+    mean_share: float = 1.0
+    """Mean length drawn over the length stated [-]."""
+    arrivals: str = ""
+    """`bunched` where equal lengths keep the clients in step; empty where they spread."""
+
+
+AS_STATED = Harness()
+
+
+@cache
+def _harnesses() -> dict[str, Harness]:
+    text = files("planner.validation").joinpath("data/harnesses.json").read_text("utf-8")
+    return {
+        name: Harness(found["mean_share"], found["arrivals"])
+        for name, found in json.loads(text).items()
+    }
+
+
+def harness_of(row: Row) -> Harness:
+    """Return how a row was loaded; as it states where its benchmark is not known."""
+    return _harnesses().get(row.inputs.get("source", ""), AS_STATED)
+
+
+def mean_lengths(rows: Sequence[Row]) -> tuple[Array, Array]:
+    """Return the mean input and output lengths rows were run with, shape (row,) [token]."""
+    share = np.array([harness_of(row).mean_share for row in rows])
+    isl, osl = (
+        np.array([row.number(name, 1.0) for row in rows], dtype=float) for name in ("isl", "osl")
+    )
+    return np.maximum(isl * share, 1.0), np.maximum(osl * share, 1.0)
