@@ -150,7 +150,7 @@ class Plan(Answer):
     points: list[Point]
     serving: Serving | None
     kernels: list[KernelAnswer]
-    advice: list[Lever] = []
-    """Levers that make the last point faster, best first."""
+    advice: list[Lever] | None = None
+    """Levers that make the last point faster, best first; null where they were not asked for."""
     notes: list[NoteAnswer]
     editions: Editions

@@ -24,8 +24,8 @@ ROUNDING = 1e-9
 """Share of a step below which what is left over is rounding, not engine time [-]."""
 
 
-def plan(scenario: Scenario, *, advice: bool = True) -> answer.Plan:
-    """Answer a scenario; without `advice` no levers, which take as long as the rest.
+def plan(scenario: Scenario, *, advice: bool = False) -> answer.Plan:
+    """Answer a scenario; with `advice` its levers too, which take as long as the rest.
 
     Raises ValueError, with one line that names the field, where it is unknown or impossible; a
     batch that does not fit, or a context beyond the model's, is answered with a note.
@@ -34,7 +34,7 @@ def plan(scenario: Scenario, *, advice: bool = True) -> answer.Plan:
 
 
 def plan_deployment(
-    scenario: Scenario, deployment: Deployment, *, advice: bool = True
+    scenario: Scenario, deployment: Deployment, *, advice: bool = False
 ) -> answer.Plan:
     """Answer a scenario about a deployment that is already resolved."""
     notes = list(deployment.notes)
@@ -57,7 +57,7 @@ def plan_deployment(
         points=_points(columns(deployment, scenario.replicas, parts, batch), batch, ctx),
         serving=_serving(scenario, deployment),
         kernels=_kernels(deployment, parts),
-        advice=list(levers(asked)) if advice else [],
+        advice=list(levers(asked)) if advice else None,
         notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
         editions=current_editions(),
     )

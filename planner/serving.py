@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.calibration import Speculation
 from planner.lengths import Lengths
 from planner.memory import Memory
 from planner.prefill import prompt_work
@@ -49,13 +48,20 @@ class Queueing:
     """Prompts of clients in step with a new request that stand before it [-]."""
     together: float = 0.0
     """Share of all clients that is in step and stands before a new request besides [-]."""
+    scale: float = 1.0
+    """Factor on TTFT but for what waits for room, of measurements of one's own [-]."""
 
     @classmethod
     def of(cls, deployment: Deployment) -> Queueing:
         """Return the figures of a deployment."""
         figures, subject = deployment.figures, deployment.subject
-        first, layer, *rest = (figures.number(name, subject) for name in ARRIVAL)
-        return cls(first + layer * deployment.spec.layers, *rest)
+        first, layer, burst, wait, ahead, together = (
+            figures.number(name, subject) for name in ARRIVAL
+        )
+        return cls(
+            first + layer * deployment.spec.layers, burst, wait, ahead, together,
+            figures.scale(subject, START),
+        )  # fmt: skip
 
     def before(self, running: Array) -> Array:
         """Return the prompts that stand before a new one among `running` sequences [-]."""
@@ -63,6 +69,9 @@ class Queueing:
         in_step = self.ahead * others / running + self.together * others
         return np.asarray(np.minimum(in_step + self.burst * others, others))
 
+
+START = "start"
+"""Kind of the scale on TTFT."""
 
 ARRIVAL = ("first", "layer", "burst", "wait", "ahead", "together")
 
@@ -122,7 +131,7 @@ def steady_state(
         step = decode_s(running)
         tpot = step + (1.0 - queueing.burst) * (running - 1.0) * prompts.held_s / osl
         waited = queueing.before(running) * prompts.bunched_s + queueing.wait * step
-        ttft = queueing.first_s + prompts.own_s + waited
+        ttft = queueing.scale * (queueing.first_s + prompts.own_s + waited)
         busy = steps * tpot
         last, running = running, np.maximum(admitted * busy / (busy + ttft), 1.0)
         if np.allclose(last, running, rtol=1e-3):
@@ -141,14 +150,14 @@ def steady_state(
 
 def serve(
     deployment: Deployment, concurrency: Numeric, isl: Numeric | Lengths, osl: Numeric | Lengths,
-    prefix_hit: float = 0.0, room: Numeric | None = None, speculation: Speculation | None = None,
+    prefix_hit: float = 0.0, room: Numeric | None = None,
 ) -> Steady:  # fmt: skip
     """Return the steady state of a deployment under `concurrency` clients; arrays broadcast.
 
     `isl` and `osl` are lengths [token], or distributions of them. Prompts run one on every
     attention-DP rank at a time. A sequence is at half its output on average, which is the context
-    of a step; `room` is the sequences held at once, by default what
-    the engine's pool has place for. `speculation` turns multi-token prediction on.
+    of a step; `room` is the sequences held at once, by default what the engine's pool has place
+    for: longer outputs are met there more often, as long as they have steps.
     """
     (isl, of_a_token), (osl, of_a_step) = (_moments(lengths) for lengths in (isl, osl))
     clients, isl, osl, of_a_token, of_a_step = np.broadcast_arrays(
@@ -162,9 +171,9 @@ def serve(
     many = prompt_work(deployment.prompt, isl, together, prefix_hit, of_a_token)
     bunched = deployment.prompt_machine.time(many).total_s / together
     return steady_state(
-        lambda running: step_s(deployment, running, context, speculation),
+        lambda running: deployment.time_s(running, context),
         Prompts(prompt, prompt / ranks, bunched), clients, osl,
-        room_for(deployment, isl, osl) if room is None else room,
+        room_for(deployment, isl, of_a_step) if room is None else room,
         Queueing.of(deployment),
     )  # fmt: skip
 
@@ -174,22 +183,6 @@ def _moments(lengths: Numeric | Lengths) -> tuple[Array, Array]:
     if isinstance(lengths, Lengths):
         return np.asarray(lengths.mean), np.asarray(lengths.of_a_step)
     return np.asarray(lengths, float), np.asarray(lengths, float)
-
-
-def step_s(deployment: Deployment, batch: Numeric, context: Numeric,
-           speculation: Speculation | None = None) -> Array:  # fmt: skip
-    """Return the time of a decode step per token of a sequence [s].
-
-    With multi-token prediction a step runs 1 + drafts tokens of every sequence, and each draft one
-    layer more; it yields `accepted` tokens.
-    """
-    plain = deployment.time_s(batch, context)
-    if speculation is None:
-        return plain
-    work = deployment.step.work(batch, context, 1.0 + speculation.drafts)
-    verify = deployment.machine.time(work).total_s
-    drafts = speculation.drafts * plain / deployment.spec.layers
-    return np.asarray((verify + drafts) / speculation.accepted)
 
 
 def room_for(deployment: Deployment, isl: Array, osl: Array, memory: Memory | None = None) -> Array:

@@ -59,16 +59,12 @@ def clients_of(scenario: Scenario, deployment: Deployment) -> float:
 def under_load(
     scenario: Scenario, deployment: Deployment, clients: Numeric
 ) -> Steady | Disaggregated:
-    """Return the steady state of a scenario's requests under `clients` clients, which broadcast.
-
-    A sequence is in the pool as long as it has steps, so long outputs are met more often there:
-    room is that for inputs of mean and outputs of length-weighted mean length.
-    """
+    """Return the steady state of a scenario's requests under `clients` clients, which broadcast."""
     isl, osl = moments(scenario.isl or 1), moments(scenario.osl or 1)
-    room = room_for(deployment, np.asarray(isl.mean), np.asarray(osl.of_a_step))
     if scenario.disaggregated:
+        room = room_for(deployment, np.asarray(isl.mean), np.asarray(osl.of_a_step))
         return _workers(scenario, deployment).under(clients, room)
-    return serve(deployment, clients, isl, osl, scenario.prefix_hit, room)
+    return serve(deployment, clients, isl, osl, scenario.prefix_hit)
 
 
 def _workers(scenario: Scenario, deployment: Deployment) -> Workers:

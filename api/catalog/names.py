@@ -61,7 +61,7 @@ class Names:
     def plan(self, scenario: Scenario) -> tuple[Plan, dict[str, str]]:
         """Return the plan of a scenario, told in its own names, and the digests it rests on."""
         inlined = self.inline(scenario)
-        found = ask(plan, inlined.scenario)
+        found = ask(plan, inlined.scenario, advice=True)
         if inlined.scenario is not scenario:
             names = {"model": scenario.model, "gpu": scenario.gpu}
             told = found.scenario.model_copy(update=names)

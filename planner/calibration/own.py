@@ -78,7 +78,7 @@ def load_own() -> Own | None:
 
 
 def applied(shipped: Calibration, factors: Sequence[Mapping[str, float]]) -> Calibration:
-    """Return the shipped calibration with local factors on the times of decode and prompts."""
+    """Return the shipped calibration with local factors on decode, prompts and TTFT."""
     scale = shipped.parameters[SCALE]
     more = Parameter(
         (*scale.levels, *(tags for tags, _ in LEVELS)), scale.values, (*scale.factors, *factors)

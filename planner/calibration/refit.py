@@ -90,8 +90,8 @@ def queueing_problem(serving: ServingRows, states: States, priors: Priors) -> Fi
         memory[0] = states.own_s[at]
         features = Features(none, memory, none, np.stack(visits)[:, at])
         design.add(items, group.deployment.subject, "", features, at, np.ones(len(at)), False)
-    sound = ~(serving.queued | serving.slow_start)
-    return Fitted(design.close(n), serving.measured("ttft_ms"), serving.weight * sound)
+    weight = serving.weight * ~serving.slow_start
+    return Fitted(design.close(n), serving.measured("ttft_ms"), weight)
 
 
 Fits = Sequence[tuple[Effects, Array, Mapping[str, str]]]

@@ -53,8 +53,12 @@ class ServingRows:
 
     @cached_property
     def weight(self) -> Array:
-        """Weight of each row, less where its set is large, none where it is too fast [-]."""
-        return np.where(self.early, 0.0, set_weights(self.rows, SET, SET_SIZE))
+        """Weight of each row, less where its set is large, none where it tells little [-].
+
+        How many sequences a row that queues held at once depends on limits that it does not state.
+        """
+        none = self.early | self.queued
+        return np.where(none, 0.0, set_weights(self.rows, SET, SET_SIZE))
 
     @cached_property
     def layers(self) -> Array:

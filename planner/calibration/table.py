@@ -87,15 +87,19 @@ class Calibration:
             found = [of(subject, k, f) for k, f in zip(kinds, formats, strict=True)]
             return np.array([default if value is None else value for value in found])
 
-        scale = self.parameters[SCALE].of(subject, phase)
         return Efficiency(
             memory=np.minimum(column("memory", 1.0), 1.0),
             compute=np.minimum(column("compute", 1.0), 1.0),
             launch_s=column("launch_s", 0.0),
             visit_s=column("visit_s", 0.0),
             sharpness=np.array([self.sharpness.get(item.kind, math.inf) for item in items]),
-            scale=1.0 if scale is None else scale,
+            scale=self.scale(subject, phase),
         )
+
+    def scale(self, subject: Subject, kind: str) -> float:
+        """Return the factor on a whole step (decode or prompt) or on TTFT (start) [-]."""
+        found = self.parameters[SCALE].of(subject, kind)
+        return 1.0 if found is None else found
 
     def number(self, name: str, subject: Subject) -> float:
         """Return a figure of how an engine lets requests in: first [s], burst, wait [-]."""

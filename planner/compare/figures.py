@@ -55,7 +55,7 @@ class Answered:
 
 def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> Answered:
     """Answer a scenario; raises ValueError as `plan` does."""
-    found = plan(scenario, advice=False)
+    found = plan(scenario)
     accelerator = get_accelerator(scenario.gpu)
     split = Sharding(scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp)
     known = None if accelerator.id in prices else price_per_hour(accelerator.part)
@@ -85,7 +85,7 @@ def _running(scenario: Scenario, found: answer.Plan) -> answer.Plan:
         "context": [mean_context(scenario.isl, scenario.osl)],
         "concurrency": None, "isl": None, "osl": None, "disaggregated": None,
     }  # fmt: skip
-    return plan(scenario.model_copy(update=state), advice=False)
+    return plan(scenario.model_copy(update=state))
 
 
 @dataclass(frozen=True)

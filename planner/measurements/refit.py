@@ -1,8 +1,8 @@
 """A local refit: a few factors on top of the shipped calibration, from a user's own rows.
 
-Times of decode and of prompts each take a factor per (GPU, engine), per format there and per model
-there: log factors with a Gaussian prior around zero, so that few rows move little and many rows
-move as far as they agree. Nothing else of the calibration changes.
+Times of decode and of prompts and TTFT each take a factor per (GPU, engine), per format there and
+per model there: log factors with a Gaussian prior around zero, so that few rows move little and
+many rows move as far as they agree. Nothing else of the calibration changes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from scipy.optimize import least_squares
 from planner.calibration import Calibration
 from planner.calibration.own import LEVELS, applied
 from planner.roofline import Array
+from planner.serving import START
 from planner.validation.predict import predict
 from planner.validation.rows import Row
 from planner.validation.setup import setup
 
-PHASES = ("decode", "prompt")
+PHASES = ("decode", "prompt", START)
 
 SIGMA = 0.1
 """Error of a row against which the priors are weighed; of its logarithm [-]."""
@@ -76,7 +77,7 @@ def refit(rows: Sequence[Row], shipped: Calibration) -> Fit:
     known, notes = _known(rows, shipped)
     if not known:
         raise ValueError(f"results: no row can be predicted: {notes[0] if notes else 'no rows'}")
-    factors = _fitted(known, shipped)
+    factors = fitted(known, shipped)
     return Fit(
         edition=shipped.edition,
         factors=factors,
@@ -146,8 +147,8 @@ def _known(rows: Iterable[Row], shipped: Calibration) -> tuple[list[Row], list[s
     return possible, list(dict.fromkeys(notes))
 
 
-def _fitted(rows: Sequence[Row], shipped: Calibration) -> Factors:
-    """Fit the rows of each GPU and engine on their own: no factor is shared between them."""
+def fitted(rows: Sequence[Row], shipped: Calibration) -> Factors:
+    """Return the factors of rows, fitted on their own for each GPU and engine."""
     factors: Factors = tuple({} for _ in LEVELS)
     for members in _sets(rows).values():
         for whole, part in zip(factors, _fit_set(members, shipped), strict=True):
@@ -219,7 +220,7 @@ def _left_out(rows: Sequence[Row], shipped: Calibration) -> dict[str, float]:
     for fold in range(FOLDS):
         kept = [row for i, row in enumerate(rows) if i % FOLDS != fold]
         left = [row for i, row in enumerate(rows) if i % FOLDS == fold]
-        local = applied(shipped, _fitted(kept, shipped))
+        local = applied(shipped, fitted(kept, shipped))
         for row, prediction in zip(left, predict(left, local), strict=True):
             for name, measured in row.measured.items():
                 if _weight(row, name):

@@ -16,10 +16,7 @@ from planner.memory import EngineMemory
 from planner.validation.rows import Row
 
 REFUSED = {
-    "M0156": "nvidia/Llama-3_1-Nemotron-Ultra-253B-v1 is not in the catalogue",
     "M0165": "names no GPU",
-    "M0179": "Gemma-4-12B names no published model",
-    "M0183": "nvidia/Nemotron-3-Puzzle-75B is not in the catalogue",
 }
 
 FAR_OFF = {
@@ -29,6 +26,7 @@ FAR_OFF = {
     "M0169": "which modules of the AWQ checkpoint stay at 16 bits is not on record",
     "M0170": "did not start; what this new model keeps beside its weights is not on record",
     "M0178": "utilisation and draft model are not published",
+    "M0183": "which modules of the 4-bit checkpoint stay at 16 bits is not on record",
 }
 """vLLM rows off by more than 15% in pool or tokens, and why."""
 
@@ -77,7 +75,7 @@ def test_weights_within_one_percent() -> None:
 
 def test_kv_tokens_within_three_percent() -> None:
     off = errors("kv_tokens")
-    assert len(off) == 51
+    assert len(off) == 53
     assert median(off.values()) <= 0.002
 
 
@@ -91,9 +89,10 @@ def test_files_of_llama_cpp_within_one_percent() -> None:
         for row in rows()
         if row.inputs["scope"] == "whole_model" and row.inputs["row"] not in REFUSED
     ]
-    assert len(off) == 27
+    assert len(off) == 28
     assert median(off) <= 0.001
-    assert sum(error > 0.01 for error in off) <= 3  # two mixes of another maker, one unnamed
+    # two mixes of another maker, one unnamed, one of a network whose layers differ in width
+    assert sum(error > 0.01 for error in off) == 4
 
 
 def test_vllm_rows_far_off_are_known_with_a_reason() -> None:

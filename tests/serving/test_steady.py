@@ -14,7 +14,7 @@ from planner.calibration import Speculation, current
 from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.resolve import deploy
-from planner.serving import Prompts, Queueing, room_for, serve, steady_state, step_s
+from planner.serving import Prompts, Queueing, room_for, serve, steady_state
 
 FREE = Queueing(first_s=0.0, burst=0.0, wait=0.0)
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
@@ -92,10 +92,10 @@ def test_cached_prefixes_shorten_ttft_and_tpot() -> None:
 def test_speculation_pays_at_small_batch() -> None:
     one = deployment()
     drafting = Speculation(drafts=1, accepted=1.8)
-    plain, fast = step_s(one, 1.0, 1024.0), step_s(one, 1.0, 1024.0, drafting)
+    plain, fast = (replace(one, speculation=s).time_s(1.0, 1024.0) for s in (None, drafting))
     assert 1.5 < float(plain / fast) <= 1.8
     useless = Speculation(drafts=1, accepted=1.0)
-    assert step_s(one, 1.0, 1024.0, useless) > plain
+    assert replace(one, speculation=useless).time_s(1.0, 1024.0) > plain
 
 
 def test_plan_answers_the_serving_question() -> None:
