@@ -24,6 +24,10 @@ class Interval(Answer):
     p50: float
     p90: float
 
+    def times(self, factor: float) -> Interval:
+        """Return the interval of so many times the quantity."""
+        return Interval(p10=self.p10 * factor, p50=self.p50 * factor, p90=self.p90 * factor)
+
 
 class Limits(Answer):
     """Limits of decode at the scenario's (largest) context."""
@@ -66,6 +70,8 @@ class Point(Answer):
     roofline_tpot_s: float
     tpot_s: Interval
     tokens_per_s: float
+    tokens_per_s_interval: Interval
+    """Of tokens_per_s; the rates below vary in proportion."""
     tokens_per_s_per_gpu: float
     tokens_per_s_per_user: float
     mbu: float
@@ -99,7 +105,9 @@ class Serving(Answer):
     ttft_s: Interval
     tpot_s: Interval
     output_tokens_per_s: float
+    output_tokens_per_s_interval: Interval
     requests_per_s: float
+    requests_per_s_interval: Interval
     disaggregated: Disaggregated | None = None
     """What the figures above rest on where prefill has workers of its own."""
 

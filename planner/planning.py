@@ -194,7 +194,14 @@ def _points(figures: dict[str, Any], batch: Array, context: Array) -> list[answe
         interval = answer.Interval(
             p10=row.pop("tpot_p10_s"), p50=row.pop("tpot_p50_s"), p90=row.pop("tpot_p90_s")
         )
-        points.append(answer.Point(batch=size, context=cached, tpot_s=interval, **row))
+        rates = answer.Interval(
+            p10=row.pop("tokens_per_s_p10"), p50=row["tokens_per_s"],
+            p90=row.pop("tokens_per_s_p90"),
+        )  # fmt: skip
+        points.append(
+            answer.Point(batch=size, context=cached, tpot_s=interval, tokens_per_s_interval=rates,
+                         **row)
+        )  # fmt: skip
     return points
 
 

@@ -27,16 +27,19 @@ def columns(deployment: Deployment, replicas: int, parts: Sequence[Part],
     seconds, roofline_s = step_s / tokens, pure_s / tokens
     rate = batch / seconds
     low, high = deployment.interval()
+    fast_s = np.maximum(seconds * low, roofline_s)
     return {
         "flops": flops,
         "bytes": moved,
         "arithmetic_intensity": flops / moved,
         "bound": parts[0].time.bound,
         "roofline_tpot_s": roofline_s,
-        "tpot_p10_s": np.maximum(seconds * low, roofline_s),
+        "tpot_p10_s": fast_s,
         "tpot_p50_s": seconds,
         "tpot_p90_s": seconds * high,
         "tokens_per_s": rate * replicas,
+        "tokens_per_s_p10": rate / high * replicas,
+        "tokens_per_s_p90": batch / fast_s * replicas,
         "tokens_per_s_per_gpu": rate / gpus,
         "tokens_per_s_per_user": 1.0 / seconds,
         "mbu": _share(moved, deployment.accelerator.bandwidth_bytes_per_s * gpus * step_s),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from planner import answer
@@ -16,36 +18,69 @@ from planner.serving import Steady, room_for, serve
 SPLIT = ("tp", "pp", "ep", "attention_dp")
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the clients of a scenario see; arrays of the shape of the clients."""
+
+    clients: Array
+    outputs: float
+    """Mean output length [token]."""
+    state: Steady | Disaggregated
+
+    @property
+    def requests_per_s(self) -> Array:
+        """Requests completed per second: a client's next starts as its last ends."""
+        if isinstance(self.state, Disaggregated):
+            return self.state.requests_per_s
+        return self.state.requests_per_s(self.clients, self.outputs)
+
+    def moved(self, start: float, step: float) -> tuple[Array, Array]:
+        """Return TTFT [s] and requests per second where starts and steps take other times.
+
+        `start` is a factor on TTFT of a request that finds room, `step` one on TPOT [-]. Those that
+        wait for room do so as long as the others take to leave (Little 1961).
+        """
+        state = self.state
+        start_s = (state.ttft_s - state.queued / self.requests_per_s) * start
+        decoding_s = np.maximum(self.outputs - 1.0, 1.0) * state.tpot_s * step
+        requests = (self.clients - state.queued) / (start_s + decoding_s)
+        return np.asarray(start_s + state.queued / requests), np.asarray(requests)
+
+
 def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
-    """Return the serving part of a plan, or None where the question was not asked."""
+    """Return the serving part of a plan, or None where the question was not asked.
+
+    The ends of its intervals are those of TTFT and TPOT together, rates those of the other end.
+    """
     isl, osl = scenario.isl, scenario.osl
     if isl is None or osl is None:
         return None
     clients = clients_of(scenario, deployment)
-    state = under_load(scenario, deployment, clients)
-    outputs = _mean(osl)
-    requests = scenario.replicas * float(
-        state.requests_per_s
-        if isinstance(state, Disaggregated)
-        else state.requests_per_s(clients, outputs)
+    load = under_load(scenario, deployment, clients)
+    (start_low, start_high), (step_low, step_high) = (
+        deployment.interval(quantity) for quantity in ("ttft", "tpot")
     )
-
-    def interval(quantity: str, seconds: Array) -> answer.Interval:
-        middle = float(seconds)
-        low, high = deployment.interval(quantity)
-        return answer.Interval(p10=middle * low, p50=middle, p90=middle * high)
-
+    fast, slow = load.moved(start_low, step_low), load.moved(start_high, step_high)
+    tpot_s, rate = float(load.state.tpot_s), scenario.replicas * float(load.requests_per_s)
+    requests = answer.Interval(
+        p10=scenario.replicas * float(slow[1]), p50=rate, p90=scenario.replicas * float(fast[1])
+    )
+    outputs = load.outputs
     return answer.Serving(
         concurrency=max(1, round(clients)),
         isl=_mean(isl),
-        osl=outputs,
-        running_batch=float(state.running),
-        queued=float(state.queued),
-        ttft_s=interval("ttft", state.ttft_s),
-        tpot_s=interval("tpot", state.tpot_s),
-        output_tokens_per_s=requests * outputs,
-        requests_per_s=requests,
-        disaggregated=_told(scenario, deployment, state),
+        osl=_mean(osl),
+        running_batch=float(load.state.running),
+        queued=float(load.state.queued),
+        ttft_s=answer.Interval(
+            p10=float(fast[0]), p50=float(load.state.ttft_s), p90=float(slow[0])
+        ),
+        tpot_s=answer.Interval(p10=tpot_s * step_low, p50=tpot_s, p90=tpot_s * step_high),
+        output_tokens_per_s=rate * outputs,
+        output_tokens_per_s_interval=requests.times(outputs),
+        requests_per_s=rate,
+        requests_per_s_interval=requests,
+        disaggregated=_told(scenario, deployment, load.state),
     )
 
 
@@ -56,15 +91,16 @@ def clients_of(scenario: Scenario, deployment: Deployment) -> float:
     return float(scenario.concurrency or 1)
 
 
-def under_load(
-    scenario: Scenario, deployment: Deployment, clients: Numeric
-) -> Steady | Disaggregated:
+def under_load(scenario: Scenario, deployment: Deployment, clients: Numeric) -> Load:
     """Return the steady state of a scenario's requests under `clients` clients, which broadcast."""
     isl, osl = moments(scenario.isl or 1), moments(scenario.osl or 1)
+    state: Steady | Disaggregated
     if scenario.disaggregated:
         room = room_for(deployment, np.asarray(isl.mean), np.asarray(osl.of_a_step))
-        return _workers(scenario, deployment).under(clients, room)
-    return serve(deployment, clients, isl, osl, scenario.prefix_hit)
+        state = _workers(scenario, deployment).under(clients, room)
+    else:
+        state = serve(deployment, clients, isl, osl, scenario.prefix_hit)
+    return Load(np.asarray(clients, float), osl.mean, state)
 
 
 def _workers(scenario: Scenario, deployment: Deployment) -> Workers:

@@ -70,7 +70,8 @@ class SweepRequest(BaseModel):
 AXES = ("gpu", "tp", "weights", "kv")
 COLUMNS = (
     *AXES, "batch", "context", "flops", "bytes", "arithmetic_intensity", "bound", "roofline_tpot_s",
-    "tpot_p10_s", "tpot_p50_s", "tpot_p90_s", "tokens_per_s", "tokens_per_s_per_gpu",
+    "tpot_p10_s", "tpot_p50_s", "tpot_p90_s", "tokens_per_s", "tokens_per_s_p10",
+    "tokens_per_s_p90", "tokens_per_s_per_gpu",
     "tokens_per_s_per_user", "mbu", "mfu", "fits", "error",
 )  # fmt: skip
 """Every sweep has these columns in this order, also where no combination is possible; `weights` and

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.models.spec import Note
 from planner.resolve import Deployment
-from planner.roofline import Array, Mask
+from planner.roofline import Array, Mask, Numeric
 from planner.scenario import Scenario
 from planner.serving_answer import clients_of, under_load
 
@@ -87,22 +87,22 @@ def _batch_note(
 def _serving_notes(scenario: Scenario, deployment: Deployment) -> list[Note]:
     clients = clients_of(scenario, deployment)
     limits = {"tpot": scenario.tpot_ms, "ttft": scenario.ttft_ms}
-    factors = {q: percentile_factor(deployment, q, scenario.percentile) * 1e3 for q in limits}
+    start, step = (percentile_factor(deployment, q, scenario.percentile) for q in ("ttft", "tpot"))
 
-    def within(loads: Array, quantity: str) -> Mask:
-        state = under_load(scenario, deployment, loads)
-        seconds = state.tpot_s if quantity == "tpot" else state.ttft_s
-        return np.asarray(seconds * factors[quantity] <= (limits[quantity] or np.inf))
+    def at(loads: Numeric) -> dict[str, Array]:
+        load = under_load(scenario, deployment, loads)
+        return {"tpot": load.state.tpot_s * step * 1e3, "ttft": load.moved(start, step)[0] * 1e3}
 
     def meets(loads: Array) -> Mask:
-        return np.asarray(within(loads, "tpot") & within(loads, "ttft"))
+        found = at(loads)
+        within = [found[q] <= (limit or np.inf) for q, limit in limits.items()]
+        return np.asarray(np.logical_and(*within))
 
-    state = under_load(scenario, deployment, clients)
-    found = {"tpot": float(state.tpot_s), "ttft": float(state.ttft_s)}
-    missed = [q for q, limit in limits.items() if limit and found[q] * factors[q] > limit]
+    found = {quantity: float(ms) for quantity, ms in at(clients).items()}
+    missed = [q for q, limit in limits.items() if limit and found[q] > limit]
     most = largest(meets, MOST_CLIENTS) if missed else 0
     return [
-        _missed(q.upper(), found[q] * factors[q], limits[q] or 0.0, f"{clients:.0f} clients", most,
+        _missed(q.upper(), found[q], limits[q] or 0.0, f"{clients:.0f} clients", most,
                 "concurrency", scenario)
         for q in missed
     ]  # fmt: skip

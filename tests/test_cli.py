@@ -51,7 +51,8 @@ def test_plan_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> Non
                             "advice", "notes", "editions"]  # fmt: skip
     assert {"batch", "context", "flops", "bytes", "arithmetic_intensity", "bound",
             "roofline_tpot_s", "tpot_s", "tokens_per_s", "tokens_per_s_per_gpu",
-            "tokens_per_s_per_user", "mbu", "mfu"} == set(answer["points"][0])  # fmt: skip
+            "tokens_per_s_interval", "tokens_per_s_per_user", "mbu", "mfu",
+            } == set(answer["points"][0])  # fmt: skip
     assert answer["memory"]["kv_bytes_per_token"] == 327_680
     assert [point["batch"] for point in answer["points"]] == [1, 64]
 

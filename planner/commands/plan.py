@@ -103,8 +103,8 @@ def _print_points(result: answer.Plan) -> None:
     rows = [
         (
             str(p.batch), f"{p.context:,}", number(p.arithmetic_intensity), seconds(p.tpot_s.p50),
-            f"{seconds(p.tpot_s.p10)} – {seconds(p.tpot_s.p90)}", scaled(p.tokens_per_s, "tok/s"),
-            scaled(p.tokens_per_s_per_gpu, "tok/s"), percent(p.mbu), percent(p.mfu), p.bound,
+            _range(p.tpot_s), _tokens(p.tokens_per_s), _tokens(p.tokens_per_s_per_gpu),
+            percent(p.mbu), percent(p.mfu), p.bound,
         )
         for p in result.points[:MOST_ROWS]
     ]  # fmt: skip
@@ -119,6 +119,7 @@ def _print_points(result: answer.Plan) -> None:
 
 def _print_serving(serving: answer.Serving) -> None:
     lengths = f"{number(serving.isl, 6)} in, {number(serving.osl, 6)} out"
+    out, done = serving.output_tokens_per_s_interval, serving.requests_per_s_interval
     print_table(
         ("serving", "value", ""),
         [
@@ -126,8 +127,12 @@ def _print_serving(serving: answer.Serving) -> None:
             ("running", number(serving.running_batch), f"{number(serving.queued)} queued"),
             ("TTFT", seconds(serving.ttft_s.p50), _range(serving.ttft_s)),
             ("TPOT", seconds(serving.tpot_s.p50), _range(serving.tpot_s)),
-            ("output", scaled(serving.output_tokens_per_s, "tok/s"), ""),
-            ("requests", number(serving.requests_per_s), "per second"),
+            (
+                "output",
+                _tokens(serving.output_tokens_per_s),
+                f"{_tokens(out.p10)} – {_tokens(out.p90)}",
+            ),
+            ("requests", number(done.p50), f"{number(done.p10)} – {number(done.p90)} per second"),
             *_workers(serving.disaggregated),
         ],
     )
@@ -140,8 +145,12 @@ def _workers(found: answer.Disaggregated | None) -> list[tuple[str, str, str]]:
     return [
         ("prefill workers", number(found.prefill_per_decode), split),
         ("cache transfer", seconds(found.transfer_s), "per prompt"),
-        ("per GPU", scaled(found.output_tokens_per_s_per_gpu, "tok/s"), "over both kinds"),
+        ("per GPU", _tokens(found.output_tokens_per_s_per_gpu), "over both kinds"),
     ]
+
+
+def _tokens(rate: float) -> str:
+    return scaled(rate, "tok/s")
 
 
 def _range(interval: answer.Interval) -> str:

@@ -143,7 +143,7 @@ class HeldSample:
     datasheet: Array
 
 
-LOW, HIGH = 0.08, 0.92
+LOW, HIGH = 0.075, 0.925
 """Quantiles of the left-out errors that make an 80% interval: folds differ, so that the tenth and
 ninetieth percentile of other folds hold 75% of a fold's rows [-]."""
 
