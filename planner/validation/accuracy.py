@@ -10,7 +10,8 @@ import numpy as np
 
 from planner.validation.ablation import ablation
 from planner.validation.choice import CLOSE, choices, rate_per_gpu
-from planner.validation.holdout import NEAR, Held, Holdout, covered, error
+from planner.validation.coverage import covered, covered_rates
+from planner.validation.holdout import NEAR, Held, Holdout, error
 from planner.validation.remains import remains
 from planner.validation.scatter import scatter
 from planner.validation.tables import (
@@ -224,7 +225,8 @@ def _intervals(held: dict[str, list[Held]]) -> str:
         "## Intervals\n",
         (
             "Share of left-out rows inside their 80% interval, when the interval is taken from the "
-            "other folds of the same class (target 75% to 87%).\n"
+            "other folds of the same class (target 75% to 87%); that of output tokens/s follows "
+            "from those of TTFT and TPOT.\n"
         ),
         "| class | quantity | mode | rows | inside |\n|---|---|---|---|---|",
     ]
@@ -236,6 +238,9 @@ def _intervals(held: dict[str, list[Held]]) -> str:
                 share = covered(rows, name)
                 if count and share is not None:
                     lines.append(f"| {near} | {name} | {mode} | {count} | {share:.0%} |")
+        serving = [h for h in held[way] if flows(h)]
+        if (share := covered_rates(serving)) is not None:
+            lines.append(f"| {near} | output tokens/s | serving | {len(serving)} | {share:.0%} |")
     return "\n".join([*lines, ""])
 
 

@@ -232,21 +232,3 @@ def _engines(rows: Sequence[Held]) -> dict[str, str]:
 def log_errors(rows: Sequence[Held], name: str) -> Array:
     """Return the log errors of a quantity over rows that have it."""
     return np.array([e for held in rows if (e := error(held, name)) is not None])
-
-
-def covered(rows: Sequence[Held], name: str) -> float | None:
-    """Return the share of rows inside the 80% interval that the other folds give [-]."""
-    folds: dict[str, list[float]] = {}
-    for held in rows:
-        found = error(held, name)
-        if found is not None:
-            folds.setdefault(held.fold, []).append(found)
-    if len(folds) < 2:
-        return None
-    inside = total = 0
-    for fold, errors in folds.items():
-        others = [e for other, found in folds.items() if other != fold for e in found]
-        low, high = np.quantile(others, [LOW, HIGH])
-        inside += int(((np.array(errors) >= low) & (np.array(errors) <= high)).sum())
-        total += len(errors)
-    return inside / total

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from planner.calibration.committed import committed_priors, committed_rows
 from planner.calibration.decode_rows import DecodeRows
-from planner.calibration.fit import Design, Priors, fit
+from planner.calibration.fit import Design, Prior, Priors, fit
 from planner.calibration.kernel_rows import read_samples
 from planner.calibration.refit import Refit
 from planner.calibration.serving_rows import ServingRows
@@ -42,6 +44,15 @@ def problem(rows: int, seed: int = 0):  # type: ignore[no-untyped-def]
                    np.arange(start, start + rows), np.ones(rows))  # fmt: skip
         times.append(6e-6 + np.hypot(memory / share, compute / 0.7))
     return design.close(2 * rows), np.concatenate(times)
+
+
+def test_a_level_may_hold_for_some_kinds_alone() -> None:
+    prior = Prior({"gemm": 0.8, "head": 0.8}, {"gemm": 0.3}, ((("kind", "gpu"), {"head": 0.2}),))
+    design = Design(replace(PRIORS, parameters={**PRIORS.parameters, "memory": prior}))
+    for kind in ("gemm", "head"):
+        design.slot("memory", Subject({"gpu": "one"}), kind)
+    assert design.effects.index == {("memory", -1, "gemm"): 0, ("memory", 0, "head|one"): 1}
+    assert design.effects.sd == [0.3, 0.2]
 
 
 def test_recovers_what_made_the_data() -> None:

@@ -35,9 +35,10 @@ def question(number: int, model: str = "Qwen/Qwen3-8B", gpu: str = "h100-sxm5",
     return Row("serving", dict.fromkeys(INPUTS["serving"], "") | asked | inputs, {}, {})
 
 
-def measured(rows: list[Row], decode: float, prompt: float) -> list[Row]:
-    """Runs on a machine whose steps and prompts take so many times as long as is shipped."""
-    factors = ({"decode|h100-sxm5|vllm": decode, "prompt|h100-sxm5|vllm": prompt}, {}, {})
+def measured(rows: list[Row], decode: float, prompt: float, start: float = 1.0) -> list[Row]:
+    """Runs of which steps, prompts and starts take so many times as long as is shipped."""
+    kinds = {"decode": decode, "prompt": prompt, "start": start}
+    factors = ({f"{kind}|h100-sxm5|vllm": value for kind, value in kinds.items()}, {}, {})
     return [
         replace(row, measured=prediction.values)
         for row, prediction in zip(rows, predict(rows, applied(shipped(), factors)), strict=True)
@@ -64,6 +65,15 @@ def test_many_rows_are_followed() -> None:
     assert found.before["tpot_ms"] == pytest.approx(0.25, abs=0.05)
     assert found.after["tpot_ms"] < 0.02
     assert found.left_out["tpot_ms"] < 0.03
+
+
+def test_first_tokens_have_a_factor_of_their_own() -> None:
+    rows = measured([question(n, osl=o) for n in range(7) for o in ("256", "512")], 1.0, 1.0, 2.0)
+    found = refit(rows, shipped())
+    assert found.before["ttft_ms"] == pytest.approx(0.5, abs=0.02)
+    assert found.after["ttft_ms"] < 0.15
+    assert found.after["tpot_ms"] < 0.02
+    assert 1.5 < product(found.factors, "start") < 2.05
 
 
 def test_one_row_moves_a_part_of_the_way() -> None:

@@ -73,6 +73,26 @@ def test_work_is_conserved(clients: int, osl: int, prompt: float, burst: float) 
     assert 1 <= running <= clients
 
 
+def test_clients_in_step_wait_for_each_other_and_no_more() -> None:
+    # ahead·(1 − 1/B) + (burst + together)·(B − 1), and never more than the B − 1 others.
+    queueing = Queueing(first_s=0.0, burst=0.05, wait=0.0, ahead=2.0, together=0.45)
+    running = np.array([1.0, 5.0, 101.0])
+    assert queueing.before(running) == pytest.approx([0.0, 2.0 * 0.8 + 0.5 * 4, 200 / 101 + 50])
+    greedy = Queueing(first_s=0.0, burst=0.5, wait=0.0, ahead=9.0, together=0.9)
+    assert greedy.before(running) == pytest.approx(running - 1.0)
+
+
+def test_own_factor_moves_the_start_alone() -> None:
+    plain, slow = (
+        steady_state(lambda b: 0.01 * np.ones_like(b), prompts(0.2), 1, 100, 64,
+                     Queueing(first_s=0.1, burst=0.0, wait=2.0, scale=scale))
+        for scale in (1.0, 3.0)
+    )  # fmt: skip
+    assert plain.ttft_s == pytest.approx(0.1 + 0.2 + 2 * 0.01)
+    assert slow.ttft_s == pytest.approx(3 * 0.32)
+    assert slow.tpot_s == plain.tpot_s
+
+
 def test_arrays_agree_with_scalars() -> None:
     one = deployment()
     clients, isl = np.array([4.0, 64.0]), np.array([1024.0, 8192.0])
