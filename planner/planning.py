@@ -43,7 +43,7 @@ def plan_deployment(
     fit = deployment.memory.max_batch(context)
     batches = scenario.batch or _powers(fit)
     found = limits(deployment.step, deployment.machine, context, deployment.queries)
-    notes.append(_nearness_note(deployment))
+    notes.append(_nearness_note(scenario, deployment))
     notes += _fit_notes(deployment, scenario, batches, context, fit)
     notes += _load_notes(scenario, deployment, batches, context, fit)
 
@@ -89,10 +89,13 @@ def _load_notes(
     return notes
 
 
-def _nearness_note(deployment: Deployment) -> Note:
+def _nearness_note(scenario: Scenario, deployment: Deployment) -> Note:
     """How near the case is to measured ones, which is what its intervals rest on."""
-    near = deployment.figures.intervals.nearness(deployment.subject)
-    return Note("nearness", f"intervals are those of left-out runs of the class: {near}")
+    intervals, subject = deployment.figures.intervals, deployment.subject
+    text = f"intervals are those of left-out runs of the class: {intervals.nearness(subject)}"
+    if scenario.isl is not None and intervals.borrowed("ttft", subject):
+        text += f"; TTFT of {subject.tags['engine']} was not measured: that of servers, widened"
+    return Note("nearness", text)
 
 
 def _contexts(scenario: Scenario, deployment: Deployment, notes: list[Note]) -> list[int]:

@@ -53,7 +53,8 @@ class Intervals:
     engines: Mapping[str, str]
     """Mode of engines that were never measured serving."""
     unseen_vendor: float = 1.0
-    """Factor on the width of the interval where nothing of a vendor was measured [-]."""
+    """Factor on the width of the interval where nothing of a vendor, or in a mode, was measured,
+    on its logarithm [-]."""
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Intervals:
@@ -84,13 +85,22 @@ class Intervals:
         coverage = self.coverage.get(self.mode(subject))
         return coverage.nearness(subject) if coverage else NEARNESS[-1]
 
+    def borrowed(self, quantity: str, subject: Subject) -> bool:
+        """Return whether a time was measured in other modes than the subject's alone."""
+        modes, mode = self.factors.get(quantity, {}), self.mode(subject)
+        return mode in self.coverage and mode not in modes and SERVING in modes
+
     def of_case(self, quantity: str, subject: Subject) -> tuple[float, float]:
-        """Return the factors from a predicted time to its p10 and p90 [-]."""
+        """Return the factors from a predicted time to its p10 and p90 [-].
+
+        Those of serving, widened as for an unseen vendor, where the subject's mode has none.
+        """
         mode = self.mode(subject)
         if mode not in self.coverage:
             return 1.0, 1.0
-        classes = self.factors.get(quantity, {}).get(mode, {})
+        borrowed = self.borrowed(quantity, subject)
+        classes = self.factors.get(quantity, {}).get(SERVING if borrowed else mode, {})
         low, high = classes.get(self.nearness(subject), (1.0, 1.0))
-        if subject.tags["vendor"] in self.coverage[mode].vendors:
+        if subject.tags["vendor"] in self.coverage[mode].vendors and not borrowed:
             return low, high
         return low**self.unseen_vendor, high**self.unseen_vendor

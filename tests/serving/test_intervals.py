@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import Plan, Scenario, plan
+from planner.resolve import resolve
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 
@@ -67,3 +68,23 @@ def test_points_and_replicas_carry_intervals_of_their_rates() -> None:
     doubled = two.serving.requests_per_s_interval
     assert doubled.p10 == pytest.approx(2 * one.serving.requests_per_s_interval.p10)
     assert two.points[0].tokens_per_s_interval.p90 == pytest.approx(16 / point.tpot_s.p10)
+
+
+def test_ttft_of_an_engine_never_measured_serving_borrows_a_wider_interval() -> None:
+    question = {"model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "rtx-4090", "concurrency": 2}
+    told = plan(Scenario(**question, engine="llama.cpp", isl=512, osl=128))
+    assert told.serving is not None
+    ttft = told.serving.ttft_s
+    assert ttft.p10 < ttft.p50 < ttft.p90
+    (note,) = (n.text for n in told.notes if n.code == "nearness")
+    assert "TTFT of llama.cpp was not measured: that of servers, widened" in note
+    here = resolve(Scenario(**question, engine="llama.cpp", isl=512, osl=128))
+    intervals, near = here.figures.intervals, here.figures.intervals.nearness(here.subject)
+    low, high = intervals.factors["ttft"]["serving"][near]
+    found = here.interval("ttft")
+    assert found[0] < low < 1 < high < found[1]
+
+
+def test_an_engine_measured_serving_borrows_nothing() -> None:
+    (note,) = (n.text for n in asked(16).notes if n.code == "nearness")
+    assert "widened" not in note
