@@ -115,7 +115,8 @@ class Scenario(BaseModel):
     tpot_ms: Positive | None = Field(None, description="limit on TPOT [ms]")
     ttft_ms: Positive | None = Field(None, description="limit on TTFT [ms]")
     percentile: Annotated[FiniteFloat, Field(ge=1, le=99)] = Field(
-        50, description="percentile the limits apply to"
+        50,
+        description="percentile of the prediction's uncertainty the limits apply to, not of requests",
     )
     name: Short | None = None
     tags: list[Short] = Field(default_factory=list, max_length=64)

@@ -93,18 +93,15 @@ def _serving_notes(scenario: Scenario, deployment: Deployment) -> list[Note]:
         load = under_load(scenario, deployment, loads)
         return {"tpot": load.state.tpot_s * step * 1e3, "ttft": load.moved(start, step)[0] * 1e3}
 
-    def meets(loads: Array) -> Mask:
-        found = at(loads)
-        within = [found[q] <= (limit or np.inf) for q, limit in limits.items()]
-        return np.asarray(np.logical_and(*within))
+    def most(quantity: str, limit: float) -> int:
+        return largest(lambda loads: np.asarray(at(loads)[quantity] <= limit), MOST_CLIENTS)
 
     found = {quantity: float(ms) for quantity, ms in at(clients).items()}
-    missed = [q for q, limit in limits.items() if limit and found[q] > limit]
-    most = largest(meets, MOST_CLIENTS) if missed else 0
     return [
-        _missed(q.upper(), found[q], limits[q] or 0.0, f"{clients:.0f} clients", most,
+        _missed(q.upper(), found[q], limit, f"{clients:.0f} clients", most(q, limit),
                 "concurrency", scenario)
-        for q in missed
+        for q, limit in limits.items()
+        if limit and found[q] > limit
     ]  # fmt: skip
 
 

@@ -48,6 +48,15 @@ def test_a_missed_limit_under_load_names_the_largest_concurrency() -> None:
     assert "the largest concurrency within it is 16" in text
 
 
+def test_each_missed_limit_names_the_largest_concurrency_of_its_own() -> None:
+    asked = {"concurrency": 64, "isl": 1024, "osl": 256}
+    (alone,) = missed(**asked, ttft_ms=200.0)
+    tpot, ttft = missed(**asked, tpot_ms=0.001, ttft_ms=200.0)
+    assert "no concurrency is within it" in tpot
+    assert ttft == alone
+    assert "the largest concurrency within it is" in ttft
+
+
 @pytest.mark.parametrize("quantity", ["tpot", "ttft"])
 def test_percentiles_pass_through_the_interval(quantity: str) -> None:
     deployment = resolve(BASE)

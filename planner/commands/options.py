@@ -83,7 +83,8 @@ def load_options(function: Function) -> Function:
                      "or where they differ from decode's, tp=4:busy=0.7."),
         click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
         click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
-        click.option("--percentile", type=float, default=50, help="Percentile of the limits."),
+        click.option("--percentile", type=float, default=50, help="Percentile of the "
+                     "prediction's uncertainty the limits apply to."),
     )):  # fmt: skip
         function = option(function)
     return function
