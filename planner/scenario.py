@@ -115,8 +115,7 @@ class Scenario(BaseModel):
     tpot_ms: Positive | None = Field(None, description="limit on TPOT [ms]")
     ttft_ms: Positive | None = Field(None, description="limit on TTFT [ms]")
     percentile: Annotated[FiniteFloat, Field(ge=1, le=99)] = Field(
-        50,
-        description="percentile of the prediction's uncertainty the limits apply to, not of requests",
+        50, description="percentile of the prediction's uncertainty (not of requests) of the limits"
     )
     name: Short | None = None
     tags: list[Short] = Field(default_factory=list, max_length=64)

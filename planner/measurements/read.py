@@ -11,8 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from planner.measurements.llama_tools import batched_bench, llama_bench
-from planner.measurements.runs import Context, Measurements, Run, UnknownResults, complete
+from planner.measurements.runs import (
+    Context,
+    Measurements,
+    Run,
+    UnknownResults,
+    check_weights,
+    complete,
+)
 from planner.measurements.serving_tools import aiperf, bench_serve, guidellm
+from planner.precision import UnknownFormat
 from planner.validation.rows import Row, UnknownRows, rows_of
 
 Entry = Mapping[str, Any]
@@ -50,7 +58,7 @@ ACCEPTED = (
 def read_measurements(path: Path, context: Context = NOTHING_SAID) -> Measurements:
     """Return the rows of a file of results, completed by what the user says of it.
 
-    Raises UnknownResults or MissingContext, each one line, or OSError.
+    Raises UnknownResults, MissingContext or UnknownFormat, each one line, or OSError.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -64,8 +72,11 @@ def read_text(
 ) -> Measurements:
     """Return the rows of the text of results; `origin` names it in messages.
 
-    `local=False` opens no file that results name.
+    `local=False` opens no file that results name. A run in a weight format that is not known is
+    left out with a note.
     """
+    if context.weights:
+        check_weights(context.weights, "weights")
     entries = _objects(text)
     if entries is None:
         return _table(text, context, origin, local)
@@ -108,8 +119,11 @@ def _complete(
         for found in reader.read(entry):
             if isinstance(found, str):
                 notes[found] = None
-            else:
+                continue
+            try:
                 rows.append(complete(found, context, len(rows) + 1, origin, local=local))
+            except UnknownFormat as error:
+                notes[f"a run is left out: {_brief(error)}"] = None
     if not rows:
         why = "; ".join(notes) or "it holds no runs"
         raise UnknownResults(f"results: {origin} gives nothing to fit: {why}")
@@ -134,12 +148,23 @@ def _table(text: str, context: Context, origin: str, local: bool) -> Measurement
     if entries is not None:
         return _complete(bench, entries, context, origin, local)
     runs = [Run(row.kind, {k: v for k, v in row.inputs.items() if v}, row.measured) for row in rows]
-    measured = [run for run in runs if run.measured and run.kind != "memory"]
-    if not measured:
-        raise UnknownResults(f"results: {origin} gives nothing to fit: no serving or decode rows")
-    kept = tuple(
-        complete(run, context, n, origin, local=local) for n, run in enumerate(measured, 1)
-    )
-    left = len(runs) - len(measured)
-    notes = (f"{left} rows without serving or decode figures are left out",) if left else ()
-    return Measurements("rows", kept, notes)
+    kept, notes, left = [], [], 0
+    for n, run in enumerate(runs, 1):
+        if not run.measured or run.kind == "memory":
+            left += 1
+            continue
+        try:
+            kept.append(complete(run, context, n, origin, local=local))
+        except UnknownFormat as error:
+            notes.append(f"row {n} is left out: {_brief(error)}")
+    if left:
+        notes.append(f"{left} rows without serving or decode figures are left out")
+    if not kept:
+        why = "; ".join(notes[:3]) or "no serving or decode rows"
+        raise UnknownResults(f"results: {origin} gives nothing to fit: {why}")
+    return Measurements("rows", tuple(kept), tuple(notes))
+
+
+def _brief(error: UnknownFormat) -> str:
+    """Return what is not known, without the list of what is."""
+    return str(error).partition(";")[0]

@@ -9,7 +9,9 @@ from typing import Any
 
 from planner.hw import get_accelerator
 from planner.models import get_model
+from planner.precision import get_format
 from planner.validation.rows import INPUTS, Kind, Row
+from planner.validation.setup import in_words
 
 QUEUED_SHARE = 0.2
 """A run is queued when TTFT is this share of the request or more, as in the measured rows [-]."""
@@ -69,7 +71,8 @@ def complete(run: Run, context: Context, number: int, origin: str, *, local: boo
     """Return the row of a run, its model and GPU called as the catalogues do.
 
     `local=False` opens no file that a row names, for callers that are not on this machine. Raises
-    MissingContext, UnknownResults, UnknownModel or UnknownAccelerator, each one line.
+    MissingContext, UnknownResults, UnknownModel, UnknownAccelerator or UnknownFormat, each one
+    line.
     """
     inputs = dict.fromkeys(INPUTS[run.kind], "") | dict(run.inputs) | {"row": str(number)}
     for name in (f.name for f in fields(context)):
@@ -91,6 +94,8 @@ def complete(run: Run, context: Context, number: int, origin: str, *, local: boo
         inputs["config_file"] = ""
     kept = {name: inputs[name] for name in INPUTS[run.kind]}
     _check(kept)
+    if kept["weight_format"] and not kept.get("weight_gb"):  # a size tells the bits of any format
+        check_weights(kept["weight_format"], "weight_format")
     measured = {name: positive(value, name) for name, value in run.measured.items() if value}
     return Row(run.kind, kept, measured, _remarks(run, origin))
 
@@ -110,6 +115,11 @@ def _check(inputs: Mapping[str, str]) -> None:
             raise UnknownResults(f"results: {name} has characters that cannot be printed")
         if name in NUMBERS and text and (text != "0" or name in LOADS):
             positive(text, name)
+
+
+def check_weights(stated: str, field: str) -> None:
+    """Raise UnknownFormat where a weight format is not known; `field` is named in it."""
+    get_format(in_words(stated), field)
 
 
 def _columns(kind: Kind, name: str) -> list[str]:

@@ -100,8 +100,13 @@ def _stated(row: Row, spec: ModelSpec) -> str:
     size = row.number("weight_gb")
     if size and get_known(stated) is None:
         return f"{min(max(size * 8e9 / spec.total_params, 1.0), 32.0):.3f}bit"
-    words = stated.replace("_xl", "_m").replace("exl2_", "").replace("bpw", "bit")
+    words = in_words(stated)
     return words if get_known(words) else stated
+
+
+def in_words(stated: str) -> str:
+    """Return a weight format as the table of formats spells it."""
+    return stated.lower().replace("_xl", "_m").replace("exl2_", "").replace("bpw", "bit")
 
 
 def get_known(name: str) -> Format | None:

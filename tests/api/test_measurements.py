@@ -216,6 +216,9 @@ def test_a_refusal_names_what_is_accepted(shared: Client) -> None:
     assert missing.errors[0].field == "gpu"
     assert "?gpu=" in missing.detail
     check(shared.post(PATH, json=RESULTS, params={**RAN, "gpu": "nope"}), 422)
+    odd = check(shared.post(PATH, json=RESULTS, params={**RAN, "weights": "foo"}), 422)
+    assert odd.errors[0].field == "weights"
+    assert "accepted: fp32, bf16" in odd.detail
     check(shared.post(PATH, json=RESULTS, params={**RAN, "tp": "x"}), 400)
 
 

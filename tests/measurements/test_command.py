@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from planner.calibration.own import FILE
 from planner.commands.calibrate import command
 from planner.measurements import MissingContext
+from planner.precision import UnknownFormat
 
 SAMPLES = Path(__file__).with_name("samples")
 
@@ -57,3 +58,11 @@ def test_what_is_missing_is_asked_for(directory: Path) -> None:
     with pytest.raises(MissingContext, match="give --gpu"):
         add("--add", str(SAMPLES / "vllm_bench_serve.json"))
     assert not directory.exists()
+
+
+def test_an_unknown_weight_format_is_refused(directory: Path) -> None:
+    arguments = ("--add", str(SAMPLES / "vllm_bench_serve.json"), "--gpu", "h100-sxm5", "--tp", "1")
+    with pytest.raises(UnknownFormat, match=r"^weights: unknown format 'foo'; accepted: .*fp8"):
+        add(*arguments, "--weights", "foo")
+    assert not directory.exists()
+    assert "before" in add(*arguments, "--weights", "fp8", "--json")

@@ -118,6 +118,25 @@ def test_rows() -> None:
     assert found.rows[0].inputs["gpus"] == "2"
 
 
+def test_rows_in_an_unknown_weight_format_are_left_out_with_a_note() -> None:
+    text = (SAMPLES / "rows.csv").read_text(encoding="utf-8")
+    found = read_text(text.replace("bf16", "foo", 1))
+    assert points(found.rows) == [("1024", "512", "64")]
+    assert found.notes == ("row 1 is left out: weight_format: unknown format 'foo'",)
+    with pytest.raises(UnknownResults, match="nothing to fit: row 1 is left out: weight_format"):
+        read_text(text.replace("bf16", "foo"))
+
+
+def test_an_unknown_block_format_is_known_by_the_size_of_its_file() -> None:
+    text = (SAMPLES / "llama_bench.json").read_text(encoding="utf-8")
+    test = next(one for one in json.loads(text) if one["n_gen"] and not one["n_prompt"])
+    context = Context(model="Llama-3.1-8B-Instruct", gpu="rtx-4090")
+    odd = {**test, "model_type": "llama 8B IQ2_M - 2.7 bpw"}
+    assert len(read_text(json.dumps([odd]), context).rows) == 1
+    with pytest.raises(UnknownResults, match="a run is left out: weight_format: unknown format"):
+        read_text(json.dumps([{**odd, "model_size": 0}]), context)
+
+
 @pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir()))
 def test_every_sample_is_predicted(name: str) -> None:
     context = Context(
