@@ -39,11 +39,17 @@ def command(
 ) -> None:
     """Predict the measured runs of ROWS_CSV and print errors by group.
 
-    The file holds serving, decode or memory rows, told apart by their columns. Predictions are made
-    without reading any measured column. Without a file, the rows that the calibration is fitted to
-    are predicted, each by a fit that leaves it out: this takes some minutes. With --json errors are
-    then given by what was left out: nothing, config, model, gpu, engine or family.
+    The file holds serving, decode or memory rows, told apart by their columns. A cell that is not
+    the number it should be refuses the file: its row, counted from 1, and its column are named.
+    Predictions are made without reading any measured column. Without a file, the rows that the
+    calibration is fitted to are predicted, each by a fit that leaves it out: this takes some
+    minutes. With --json errors are then given by what was left out: nothing, config, model, gpu,
+    engine or family.
     """
+    if rows_csv is not None and report_md is not None:
+        raise click.UsageError("report: not of ROWS_CSV; accepted: --report without ROWS_CSV")
+    if rows_csv is None and predictions is not None:
+        raise click.UsageError("predictions: of no rows; accepted: --predictions with ROWS_CSV")
     if rows_csv is None:
         _left_out(report_md, as_json)
         return

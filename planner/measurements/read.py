@@ -58,7 +58,7 @@ ACCEPTED = (
 def read_measurements(path: Path, context: Context = NOTHING_SAID) -> Measurements:
     """Return the rows of a file of results, completed by what the user says of it.
 
-    Raises UnknownResults, MissingContext or UnknownFormat, each one line, or OSError.
+    Raises UnknownResults, MissingContext, UnknownFormat or BadCell, each one line, or OSError.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -143,8 +143,6 @@ def _table(text: str, context: Context, origin: str, local: bool) -> Measurement
         raise UnknownResults(
             f"results: {origin} is in no format known here; accepted: {ACCEPTED}"
         ) from None
-    except ValueError:
-        raise UnknownResults(f"results: {origin} has a figure that is not a number") from None
     if entries is not None:
         return _complete(bench, entries, context, origin, local)
     runs = [Run(row.kind, {k: v for k, v in row.inputs.items() if v}, row.measured) for row in rows]

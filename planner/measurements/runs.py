@@ -10,7 +10,7 @@ from typing import Any
 from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.precision import get_format
-from planner.validation.rows import INPUTS, Kind, Row
+from planner.validation.rows import INPUTS, NUMBERS, Kind, Row
 from planner.validation.setup import in_words
 
 QUEUED_SHARE = 0.2
@@ -100,12 +100,8 @@ def complete(run: Run, context: Context, number: int, origin: str, *, local: boo
     return Row(run.kind, kept, measured, _remarks(run, origin))
 
 
-NUMBERS = frozenset(
-    {"isl", "osl", "concurrency", "gpus", "n_gpus", "tp", "pp", "attention_dp", "moe_tp", "moe_ep",
-     "ep", "weight_gb", "batch", "context"}
-)  # fmt: skip
-"""Inputs that are numbers where they are not blank; a zero of `LOADS` is none."""
 LOADS = frozenset({"concurrency", "batch"})
+"""Numbers of which a zero is not none."""
 
 
 def _check(inputs: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +16,15 @@ import pytest
 from planner.calibration.committed import committed_rows
 from planner.validation.predict import predict
 from planner.validation.report import errors, report
-from planner.validation.rows import INPUTS, MEASURED, UnknownRows, read_rows, recognise
+from planner.validation.rows import (
+    INPUTS,
+    MEASURED,
+    BadCell,
+    UnknownRows,
+    read_rows,
+    recognise,
+    rows_of,
+)
 from planner.validation.setup import backend, engine_name
 
 KINDS = ("serving", "decode", "memory")
@@ -34,6 +43,60 @@ def test_refuses_other_columns(tmp_path: Path) -> None:
     path.write_text("", encoding="utf-8")
     with pytest.raises(UnknownRows):
         read_rows(path)
+
+
+GOOD = {
+    "row": "1", "model": "m", "gpu": "g", "engine": "vllm", "isl": "1024", "osl": "512",
+    "concurrency": "16", "tp": "1", "ttft_ms": "100", "tpot_ms": "10",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["abc", "nan", "inf", "-inf", "-1", "1e300", "9" * 400])
+@pytest.mark.parametrize("name", ["isl", "osl", "concurrency", "tp", "ttft_ms", "tpot_ms"])
+def test_a_cell_that_is_no_such_number_is_named(name: str, text: str) -> None:
+    lines = [",".join(GOOD), ",".join(GOOD.values()), ",".join({**GOOD, name: text}.values())]
+    assert len(rows_of(lines[:2])) == 1
+    with pytest.raises(BadCell, match=f"^{name}: '.*' in row 2 of this column; accepted: a number"):
+        rows_of(lines)
+
+
+@pytest.mark.parametrize(("name", "refused"), [("isl", True), ("osl", True), ("concurrency", True),
+                                               ("tp", False), ("ttft_ms", False)])  # fmt: skip
+def test_a_zero_is_none_or_refused(name: str, refused: bool) -> None:
+    lines = [",".join(GOOD), ",".join({**GOOD, name: "0"}.values())]
+    if refused:
+        with pytest.raises(BadCell, match=f"^{name}: '0' in row 1"):
+            rows_of(lines)
+    else:
+        assert len(rows_of(lines)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv", b"\xff\xfe\x00\x01"), ("a.csv.gz", b"no gzip"), ("b.csv.gz", b"\x1f\x8b\x08\x00"),
+     ("c.csv.gz", gzip.compress(b"concurrency,isl,osl")[:-9])],
+)  # fmt: skip
+def test_a_file_that_is_no_text_is_refused_in_one_line(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UnknownRows, match=f"^rows: {name} is not text of rows; accepted: a CSV"):
+        read_rows(path)
+
+
+def test_options_that_would_do_nothing_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from planner.cli import main
+
+    rows = tmp_path / "rows.csv"
+    rows.write_text(",".join(GOOD) + "\n", encoding="utf-8")
+    for arguments, named in (([str(rows), "--report", "x.md"], "report:"),
+                             (["--predictions", "x.csv"], "predictions:")):  # fmt: skip
+        with pytest.raises(SystemExit, match="2"):
+            main(["validate", *arguments])
+        assert capsys.readouterr().err.startswith(f"planner: {named}")
 
 
 def test_inputs_hold_no_result() -> None:
