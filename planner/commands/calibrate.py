@@ -55,6 +55,11 @@ def command(
     measurements move it a little, many as far as they agree. They are kept in your data directory,
     add up, and are used by every later command.
     """
+    said = [name for name, value in context.items() if value is not None]
+    if said and not results:
+        raise click.UsageError(
+            f"{said[0]}: says what results ran, and there are none; accepted: with --add RESULTS"
+        )
     if forget:
         _forget()
     elif results:

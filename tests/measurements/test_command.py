@@ -60,6 +60,19 @@ def test_what_is_missing_is_asked_for(directory: Path) -> None:
     assert not directory.exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("model", "x"), ("weights", "fp8"), ("tp", "2"), ("engine-version", "1")]
+)
+@pytest.mark.parametrize("more", [(), ("--forget",)])
+def test_a_context_without_results_is_refused(
+    option: str, value: str, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.commands.calibrate._fit", lambda _: pytest.fail("a full fit"))
+    found = CliRunner().invoke(command, (f"--{option}", value, *more))
+    assert found.exit_code == 2
+    assert f"{option.replace('-', '_')}: says what results ran" in found.output
+
+
 def test_an_unknown_weight_format_is_refused(directory: Path) -> None:
     arguments = ("--add", str(SAMPLES / "vllm_bench_serve.json"), "--gpu", "h100-sxm5", "--tp", "1")
     with pytest.raises(UnknownFormat, match=r"^weights: unknown format 'foo'; accepted: .*fp8"):
