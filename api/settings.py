@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from platformdirs import user_data_path
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from planner.calibration.own import data_directory
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
@@ -69,7 +70,7 @@ class Settings(BaseSettings):
         """The database as SQLAlchemy names it."""
         given = self.database_url.get_secret_value() if self.database_url else ""
         if not given:
-            return f"sqlite:///{user_data_path('decode-planner') / 'planner.db'}"
+            return f"sqlite:///{data_directory() / 'planner.db'}"
         for prefix in ("postgresql://", "postgres://"):
             if given.startswith(prefix):
                 return f"postgresql+psycopg://{given.removeprefix(prefix)}"

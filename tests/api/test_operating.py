@@ -146,6 +146,16 @@ def test_every_container_is_hardened_and_watched() -> None:
     assert services["proxy"]["ports"] == ["${PLANNER_PUBLISH:-127.0.0.1:8080}:8080"]
 
 
+def test_the_store_is_in_the_users_data_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLANNER_DATABASE_URL", raising=False)
+    monkeypatch.setenv("PLANNER_DATA_DIR", str(tmp_path / "mine"))
+    assert Settings(_env_file=None).sqlite_file == tmp_path / "mine" / "planner.db"  # type: ignore[call-arg]
+    monkeypatch.setenv("PLANNER_DATABASE_URL", "sqlite:////elsewhere.db")
+    assert Settings(_env_file=None).sqlite_file == Path("/elsewhere.db")  # type: ignore[call-arg]
+
+
 def test_the_containers_settings_are_settings() -> None:
     environment = compose()["services"]["api-1"]["environment"]
     known = {f"PLANNER_{name.upper()}" for name in Settings.model_fields}
