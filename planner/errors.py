@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import ValidationError
 
 
@@ -15,6 +17,13 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
+def named(message: str) -> str:
+    """Return the field a message begins with, the first of several; empty where it names none."""
+    head, colon, _ = message.partition(":")
+    name = re.split(", | or ", head)[0]
+    return name if colon and re.fullmatch(r"\w[\w.]*", name) else ""
+
+
 def faults(error: ValidationError) -> list[tuple[str, str]]:
     """Return (field, message) of every fault pydantic found, duplicates of a union merged."""
     found: dict[str, str] = {}
@@ -24,7 +33,13 @@ def faults(error: ValidationError) -> list[tuple[str, str]]:
             p for p in path if not p.startswith(("constrained-", "dict[", "function-"))
         )
         message = item["msg"].removeprefix("Value error, ")
-        if field and item["type"] != "value_error":
+        if item["type"] == "model_type":
+            message = "Input should be an object"  # pydantic's own names a class
+        if item["type"] == "value_error":
+            inner = named(message)
+            if inner and inner != field.rpartition(".")[2]:
+                field = f"{field}.{inner}".removeprefix(".")
+        elif field:
             message = f"{message[0].lower()}{message[1:]}"
             given = "" if item["type"] == "missing" else f", got {_short(item['input'])}"
             message = f"{field}: {message}{given}"

@@ -7,6 +7,8 @@ from http import HTTPStatus
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from planner.errors import named
+
 MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:decode-planner:problem:"
 
@@ -75,11 +77,8 @@ def rejected(message: str) -> Problem:
 
     Of a field with several names the first is told.
     """
-    field = message.partition(":")[0].partition(" or ")[0]
-    field = field if field.replace("_", "").replace(".", "").isalnum() else ""
-    return Problem(
-        422, message, kind="not-acceptable-input", errors=[FieldError(field=field, message=message)]
-    )
+    errors = [FieldError(field=named(message), message=message)]
+    return Problem(422, message, kind="not-acceptable-input", errors=errors)
 
 
 def over_limit(field: str, found: int, limit: int, setting: str) -> Problem:

@@ -134,6 +134,34 @@ def test_a_refusal_of_the_planner_names_field_and_what_is_accepted(
     assert "\n" not in problem.detail
 
 
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"concurrency": 4, "isl": 512}, "osl"),
+        ({"isl": 512}, "concurrency"),
+        ({"batch": list(range(1, 400)), "context": list(range(1, 400))}, "batch"),
+    ],
+)
+def test_a_fault_of_the_whole_names_its_first_field(
+    shared: Client, question: dict[str, Any], change: dict[str, Any], field: str
+) -> None:
+    problem = check(shared.post("/v1/plans", json={**question, **change}), 422)
+    assert [error.field for error in problem.errors] == [field]
+    assert problem.detail.startswith(field)
+    nested = {"scenario": {**question, **change}, "gpu": [question["gpu"]]}
+    problem = check(shared.post("/v1/sweeps", json=nested), 422)
+    assert [error.field for error in problem.errors] == [f"scenario.{field}"]
+
+
+def test_what_is_no_object_is_told_without_a_class(
+    shared: Client, question: dict[str, Any]
+) -> None:
+    for name in ("speculation", "disaggregated"):
+        problem = check(shared.post("/v1/plans", json={**question, name: 1}), 422)
+        assert problem.detail == f"{name}: input should be an object, got 1"
+    assert check(shared.post("/v1/plans", json=[]), 422).detail == "Input should be an object"
+
+
 NESTED = {"model_type": "gemma3", "text_config": {**CONFIG, "num_hidden_layers": -1}}
 
 
