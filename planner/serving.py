@@ -1,19 +1,22 @@
 """The steady state of an engine that batches continuously, under closed-loop load.
 
-C clients each keep one request in flight. While a running sequence makes its OSL tokens, each of
-the other B − 1 slots starts one request. Part of those prompts, `burst`, stands before a new
-request, the rest holds up the decoding:
+C clients each keep one request in flight, of which the pool holds A. X requests a second are
+completed, so that prompts keep the engine busy a share ρ = X·t_prompt of the time; seen by one of A
+clients, the others do so (A − 1)/A of that.
 
-    TTFT = first + layer·layers + t_prompt + burst·(B − 1)·t_prompt + wait·t_decode
-    TPOT = t_decode(B) + (1 − burst)·(B − 1)·t_prompt/OSL
+    TTFT = first + layer·layers + t_prompt + burst·(B − 1)·t_prompt + wait·t_step
+           + (A − 1)/A·ρ/(1 − (1 − 1/(2A))·ρ)·t_prompt/2
+    TPOT = t_decode(B)/(1 − (1 − burst)·(A − 1)/A·ρ)
+    X = A/(TTFT + (OSL − 1)·TPOT), B = X·(OSL − 1)·TPOT
 
-so that work is conserved: TTFT + OSL·TPOT counts every prompt and every step once. All clients of a
+A prompt holds up all that decode, so that decoding gets what prompts leave of the engine; the last
+term of TTFT is the queue for it, M/D/1 (Pollaczek 1930, Khinchin 1932) for many clients and such
+for few that ρ is one where they do nothing but prompts; no load exceeds it. All clients of a
 benchmark start at once, and in the first of its R rounds a request waits for half of the prompts on
 average: burst is 1/(2R), R = 10 being usual. That is where lengths differ and the clients spread;
 equal lengths keep them in step, and `ahead` and `together` more prompts stand before each request.
-A client is in
-the running batch for OSL·TPOT of every TTFT + OSL·TPOT; B is the clients there, and no more than
-the cache pool holds: the rest queue, which lengthens TTFT and leaves TPOT as it is.
+The C − A clients without room wait as long as the others take to leave (Little 1961), which
+lengthens TTFT and leaves TPOT as it is.
 """
 
 from __future__ import annotations
@@ -29,8 +32,11 @@ from planner.prefill import prompt_work
 from planner.resolve import Deployment
 from planner.roofline import Array, Numeric
 
-ROUNDS = 6
-"""Iterations on the running batch; each shrinks the error several times over [-]."""
+ROUNDS = 12
+"""Iterations on the running batch at most; each shrinks the error several times over [-]."""
+
+NEWTON = 8
+"""Iterations on the prompts' share of the engine, from above: the error is squared by each [-]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,7 @@ class Queueing:
     burst: float
     """Share of the other clients' prompts that stand before a new one, on average [-]."""
     wait: float
-    """Decode steps a new request waits for, on average [-]."""
+    """Tokens of a sequence a new request waits for, those of a step together, on average [-]."""
     ahead: float = 0.0
     """Prompts of clients in step with a new request that stand before it [-]."""
     together: float = 0.0
@@ -59,12 +65,14 @@ class Queueing:
             figures.number(name, subject) for name in ARRIVAL
         )
         return cls(
-            first + layer * deployment.spec.layers, burst, wait, ahead, together,
+            first + layer * deployment.spec.layers, burst, wait * deployment.tokens_per_step,
+            ahead, together,
             figures.scale(subject, START),
         )  # fmt: skip
 
     def before(self, running: Array) -> Array:
         """Return the prompts that stand before a new one among `running` sequences [-]."""
+        running = np.maximum(running, 1.0)
         others = running - 1.0
         in_step = self.ahead * others / running + self.together * others
         return np.asarray(np.minimum(in_step + self.burst * others, others))
@@ -97,14 +105,16 @@ class Steady:
     queued: Array
     """Clients that wait for room in the pool [-]."""
     decode_s: Array
-    """Time of a step without prompts [s]."""
+    """Time a sequence's token takes without prompts [s]."""
     prompts: Prompts
+    prompt_share: Array
+    """Share of the time in which the engine runs prompts, ρ [-]."""
+    queue_s: Array
+    """Time a prompt waits for others', those that stand before it by bunching aside."""
     tpot_s: Array
     ttft_s: Array
-
-    def requests_per_s(self, concurrency: Numeric, osl: Numeric) -> Array:
-        """Return the requests completed per second: a client's next starts as its last ends."""
-        return np.asarray(concurrency / (self.ttft_s + np.maximum(osl - 1.0, 1.0) * self.tpot_s))
+    requests_per_s: Array
+    """Requests completed: a client's next starts as its last ends."""
 
 
 def steady_state(
@@ -117,35 +127,64 @@ def steady_state(
 ) -> Steady:
     """Return the steady state of `concurrency` clients.
 
-    `decode_s` gives the time of a decode step at a batch [s]; `room` is the sequences the engine
-    holds at once. Arrays broadcast.
+    `decode_s` gives the time of a sequence's next token at a batch [s]; `room` is the sequences the
+    engine holds at once. Arrays broadcast.
     """
     clients, osl, room = np.broadcast_arrays(
         np.asarray(concurrency, float), np.asarray(osl, float), np.asarray(room, float)
     )
     admitted = np.minimum(clients, np.maximum(room, 1.0))
-    steps = np.maximum(osl - 1.0, 1.0)
+    others, steps = (admitted - 1.0) / admitted, np.maximum(osl - 1.0, 0.0)
+    held = (1.0 - queueing.burst) * others
+    finite = 1.0 - 0.5 / admitted
+    queue_s = others * np.asarray(prompts.held_s) / 2
+    share = step = start_s = np.zeros_like(clients)
     running = admitted
-    step = tpot = ttft = busy = np.zeros_like(clients)
     for _ in range(ROUNDS):
-        step = decode_s(running)
-        tpot = step + (1.0 - queueing.burst) * (running - 1.0) * prompts.held_s / osl
-        waited = queueing.before(running) * prompts.bunched_s + queueing.wait * step
-        ttft = queueing.scale * (queueing.first_s + prompts.own_s + waited)
-        busy = steps * tpot
-        last, running = running, np.maximum(admitted * busy / (busy + ttft), 1.0)
+        step = decode_s(np.maximum(running, 1.0))
+        before_s = queueing.before(running) * prompts.bunched_s + queueing.wait * step
+        start_s = queueing.scale * (queueing.first_s + prompts.own_s + before_s)
+        wanted = admitted * prompts.held_s
+        share = prompt_share(wanted, start_s, steps * step, held, queueing.scale * queue_s, finite)
+        last, running = running, share / prompts.held_s * steps * step / (1.0 - held * share)
         if np.allclose(last, running, rtol=1e-3):
             break
+    requests = share / prompts.held_s
+    queue_s = queue_s * share / (1.0 - finite * share)
     queued = clients - admitted
-    cycle = busy + ttft
     return Steady(
         running=np.asarray(running),
         queued=np.asarray(queued),
         decode_s=np.asarray(step),
         prompts=prompts,
-        tpot_s=np.asarray(tpot),
-        ttft_s=np.asarray(ttft + queued / admitted * cycle),
+        prompt_share=np.asarray(share),
+        queue_s=np.asarray(queue_s),
+        tpot_s=np.asarray(step / (1.0 - held * share)),
+        ttft_s=np.asarray(start_s + queueing.scale * queue_s + queued / requests),
+        requests_per_s=np.asarray(requests),
     )
+
+
+def prompt_share(
+    wanted_s: Array, start_s: Array, steps_s: Array, held: Array, queue_s: Array, finite: Array
+) -> Array:
+    """Return the share ρ of the time in which an engine runs prompts [-], at most one.
+
+    It is the root of ρ·(start + steps/(1 − held·ρ) + queue·ρ/(1 − finite·ρ)) = wanted, the time of
+    all clients' prompts. The left side grows and is convex, so that Newton's method from above
+    stays above the root; it starts where one of the terms alone would make up the cycle.
+    """
+    ratio = wanted_s / np.maximum(queue_s, 1e-12 * wanted_s)
+    queue_alone = 2.0 / (finite + np.sqrt(finite**2 + 4.0 / ratio))
+    steps_alone = wanted_s / (steps_s + held * wanted_s + 1e-12 * wanted_s)
+    share = np.minimum(wanted_s / (start_s + steps_s), 1.0)
+    share = np.minimum(np.minimum(share, queue_alone), steps_alone)
+    for _ in range(NEWTON):
+        free, left = 1.0 - held * share, 1.0 - finite * share
+        cycle = start_s + steps_s / free + queue_s * share / left
+        slope = cycle + share * (steps_s * held / free**2 + queue_s / left**2)
+        share = share - (share * cycle - wanted_s) / slope
+    return np.asarray(share)
 
 
 def serve(

@@ -27,13 +27,6 @@ class Load:
     """Mean output length [token]."""
     state: Steady | Disaggregated
 
-    @property
-    def requests_per_s(self) -> Array:
-        """Requests completed per second: a client's next starts as its last ends."""
-        if isinstance(self.state, Disaggregated):
-            return self.state.requests_per_s
-        return self.state.requests_per_s(self.clients, self.outputs)
-
     def moved(self, start: float, step: float) -> tuple[Array, Array]:
         """Return TTFT [s] and requests per second where starts and steps take other times.
 
@@ -41,8 +34,8 @@ class Load:
         wait for room do so as long as the others take to leave (Little 1961).
         """
         state = self.state
-        start_s = (state.ttft_s - state.queued / self.requests_per_s) * start
-        decoding_s = np.maximum(self.outputs - 1.0, 1.0) * state.tpot_s * step
+        start_s = (state.ttft_s - state.queued / state.requests_per_s) * start
+        decoding_s = np.maximum(self.outputs - 1.0, 0.0) * state.tpot_s * step
         requests = (self.clients - state.queued) / (start_s + decoding_s)
         return np.asarray(start_s + state.queued / requests), np.asarray(requests)
 
@@ -61,7 +54,7 @@ def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving
         deployment.interval(quantity) for quantity in ("ttft", "tpot")
     )
     fast, slow = load.moved(start_low, step_low), load.moved(start_high, step_high)
-    tpot_s, rate = float(load.state.tpot_s), scenario.replicas * float(load.requests_per_s)
+    tpot_s, rate = float(load.state.tpot_s), scenario.replicas * float(load.state.requests_per_s)
     requests = answer.Interval(
         p10=scenario.replicas * float(slow[1]), p50=rate, p90=scenario.replicas * float(fast[1])
     )

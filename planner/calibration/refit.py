@@ -55,10 +55,9 @@ def times_problem(serving: ServingRows, states: States, decode: DecodeRows,
     """Return the problem of the times: serving rows at their running batch, and the others."""
     n = len(serving.rows)
     (isl, osl), ranks = serving.lengths, serving.ranks
-    held = (1.0 - states.burst) * np.maximum(states.running - 1.0, 0.0) / osl / ranks
     design = Design(priors)
     add_decode(design, serving.groups, states.running, isl + osl / 2, np.ones(n), 0)
-    add_prompts(design, serving.groups, isl, ranks, held, 0)
+    add_prompts(design, serving.groups, isl, ranks, states.held / ranks, 0)
     decode.add(design, n)
     times, weights = add_samples(design, samples, n + len(decode.rows))
     measured = [serving.measured("tpot_ms"), decode.seconds, times]
@@ -87,7 +86,7 @@ def queueing_problem(serving: ServingRows, states: States, priors: Priors) -> Fi
         at = group.rows
         none = np.zeros((len(items), len(at)))
         memory = none.copy()
-        memory[0] = states.own_s[at]
+        memory[0] = states.own_s[at] + states.queue_s[at]
         features = Features(none, memory, none, np.stack(visits)[:, at])
         design.add(items, group.deployment.subject, "", features, at, np.ones(len(at)), False)
     weight = serving.weight * ~serving.slow_start

@@ -12,7 +12,7 @@ from planner.calibration.decode_rows import EARLY, FASTEST
 from planner.calibration.observations import set_weights
 from planner.calibration.table import Calibration
 from planner.roofline import Array, Bools
-from planner.serving import Queueing, serve
+from planner.serving import Queueing, Steady, serve
 from planner.validation.groups import Group, grouped
 from planner.validation.harness import mean_lengths
 from planner.validation.room import room_of_run
@@ -79,18 +79,18 @@ class ServingRows:
     def states(self, calibration: Calibration) -> States:
         """Return what a calibration predicts of every row."""
         clients, (isl, osl) = self.input("concurrency"), self.lengths
-        found = States(*(np.zeros(len(self.rows)) for _ in range(6)))
+        found = States(*(np.zeros(len(self.rows)) for _ in range(7)))
         for group in self.groups:
             at = group.rows
             one = group.deployment.calibrated(calibration, group.deployment.subject)
-            room = room_of_run(one, clients[at], isl[at], osl[at])
+            room = room_of_run(one, [self.rows[i] for i in at], clients[at], isl[at], osl[at])
             state = serve(one, clients[at], isl[at], osl[at], room=room)
             found.running[at] = state.running
             found.queued[at] = state.queued
             found.decode_s[at] = state.decode_s
             found.own_s[at] = state.prompts.own_s
             found.bunched_s[at] = state.prompts.bunched_s
-            found.burst[at] = Queueing.of(one).burst
+            found.held[at], found.queue_s[at] = _others(state, Queueing.of(one).burst, clients[at])
         return found
 
     def doubts(self, states: States) -> list[str]:
@@ -164,4 +164,14 @@ class States:
     decode_s: Array
     own_s: Array
     bunched_s: Array
-    burst: Array
+    held: Array
+    """Prompts of others that hold up a token [-]."""
+    queue_s: Array
+    """Time in the queue for the engine."""
+
+
+def _others(state: Steady, burst: float, clients: Array) -> tuple[Array, Array]:
+    """Prompts of others that hold up a token [-], and the time a prompt queues for theirs [s]."""
+    admitted = clients - state.queued
+    others = (admitted - 1.0) / admitted
+    return (1.0 - burst) * others * state.requests_per_s * state.tpot_s, state.queue_s

@@ -22,6 +22,8 @@ class Harness:
     """Mean length drawn over the length stated [-]."""
     arrivals: str = ""
     """`bunched` where equal lengths keep the clients in step; empty where they spread."""
+    sized: bool = False
+    """Whether engines were set up to hold the clients they were run with, see `room_of_run`."""
 
 
 AS_STATED = Harness()
@@ -31,7 +33,7 @@ AS_STATED = Harness()
 def _harnesses() -> dict[str, Harness]:
     text = files("planner.validation").joinpath("data/harnesses.json").read_text("utf-8")
     return {
-        name: Harness(found["mean_share"], found["arrivals"])
+        name: Harness(found["mean_share"], found["arrivals"], found["sized"])
         for name, found in json.loads(text).items()
     }
 

@@ -92,9 +92,8 @@ class Holdout:
             yield from self._fold(by, fold, keys == fold)
 
     def _fold(self, by: str, fold: str, out: Bools) -> Iterator[Held]:
-        samples = None
-        if by == "family":
-            samples = np.array([family == fold for family in self.sample_families])
+        owners = {"gpu": self.sample_gpus, "family": self.sample_families}.get(by)
+        samples = None if owners is None else np.array([owner == fold for owner in owners])
         found = self.refit.without(out[: self.serving], out[self.serving :], samples)
         figures = from_json(found)
         places = np.flatnonzero(out).tolist()

@@ -85,7 +85,7 @@ def _numbers(rows: Sequence[Row], name: str, default: float) -> Array:
 def _serving(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
     clients = _numbers(rows, "concurrency", 1.0)
     isl, osl = mean_lengths(rows)
-    room = room_of_run(group.deployment, clients, isl, osl)
+    room = room_of_run(group.deployment, rows, clients, isl, osl)
     drafting = figures.speculation if group.deployment.subject.tags["drafting"] else None
     one = replace(group.deployment, speculation=drafting)
     state = serve(one, clients, isl, osl, room=room)

@@ -57,14 +57,14 @@ WHY = """\
   (model, accelerator, engine and format): with one factor a set, TTFT comes near the goal, as the
   table shows. The factor does not carry over from other sets. It is what an engine's version adds
   to the first token of a kind of network, up to 0.25 s a request for SGLang's mixtures.
-* Some runs were set up in ways that their rows do not tell: in 47 of Llama-70B under TensorRT-LLM
-  the first token comes some twenty decode steps late, in 30 of Llama-8B the later the longer the
+* Some runs were set up in ways that their rows do not tell: in many of Llama-70B under TensorRT-LLM
+  the first token comes some twenty decode steps late, in many of Llama-8B the later the longer the
   output is. They are listed as doubtful.
 * TPOT is worst for gpt-oss, the only MXFP4 model: its engines have kernels of their own for it on
   one accelerator and not on another.
-* Queued rows carry limits that are not published (sequences at once, share of memory); six of
-  gpt-oss at 512 clients, faster than their batch allows, make up two points of the mean over all
-  rows."""
+* Queued rows carry limits that are not published (sequences at once, share of memory). Half a dozen
+  of gpt-oss at 512 clients, faster than their batch allows, make up two points of the mean over
+  all rows."""
 
 
 def _column(rows: Sequence[Held], name: str) -> dict[str, str]:

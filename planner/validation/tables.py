@@ -27,6 +27,17 @@ def sound(held: Held) -> bool:
     return held.row.kind == "decode" and not held.doubt
 
 
+def decodes(held: Held) -> bool:
+    """Return whether a row is a decode run."""
+    return held.row.kind == "decode"
+
+
+def llama(held: Held) -> bool:
+    """Return whether a row is a single stream of llama.cpp, without doubt."""
+    inputs = held.row.inputs
+    return sound(held) and inputs["engine"] == "llama.cpp" and held.row.count("batch") == 1
+
+
 def stats(errors: Iterable[float]) -> str:
     """Return rows, median, mean, P90 of |predicted/measured − 1| and median log bias as cells."""
     found = np.array(list(errors))
