@@ -58,10 +58,13 @@ class Names:
         changed = {k: v for k, v in found.items() if v is not getattr(scenario, k)}
         return Inlined(scenario.model_copy(update=changed) if changed else scenario, digests)
 
-    def plan(self, scenario: Scenario) -> tuple[Plan, dict[str, str]]:
-        """Return the plan of a scenario, told in its own names, and the digests it rests on."""
+    def plan(self, scenario: Scenario, advice: bool = False) -> tuple[Plan, dict[str, str]]:
+        """Return the plan of a scenario, told in its own names, and the digests it rests on.
+
+        With `advice` the plan has its levers.
+        """
         inlined = self.inline(scenario)
-        found = ask(plan, inlined.scenario, advice=True)
+        found = ask(plan, inlined.scenario, advice=advice)
         if inlined.scenario is not scenario:
             names = {"model": scenario.model, "gpu": scenario.gpu}
             told = found.scenario.model_copy(update=names)

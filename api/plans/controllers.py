@@ -6,7 +6,7 @@ from typing import Any
 
 from litestar import Controller, Request, Response, post
 from litestar.di import NamedDependency
-from litestar.params import JSONBody
+from litestar.params import FromQuery, JSONBody
 
 from api.plans.schemas import RooflineAsked
 from api.plans.service import Plans
@@ -30,9 +30,11 @@ class PlanController(Controller):
     tags = ["plans"]  # noqa: RUF012 - the framework's own protocol
 
     @post("/plans", operation_id="createPlan", sync_to_thread=True, status_code=200, opt=READ)
-    def plan(self, data: JSONBody[Scenario], plans: Service) -> Response[Plan]:
-        """Answer one scenario without storing it."""
-        return as_json(plans.plan(data))
+    def plan(
+        self, data: JSONBody[Scenario], plans: Service, advice: FromQuery[bool] = False
+    ) -> Response[Plan]:
+        """Answer one scenario without storing it; with `advice=true` its levers too."""
+        return as_json(plans.plan(data, advice))
 
     @post("/sweeps", operation_id="createSweep", sync_to_thread=True, status_code=200,
           opt={**READ, "produces": OFFERED})  # fmt: skip

@@ -28,14 +28,14 @@ class Plans:
         self.names = Names(OwnObjects(services.database), workspace)
         self.calibrated = services.calibrations.used
 
-    def plan(self, scenario: Scenario) -> Plan:
-        """Return the plan of a scenario."""
+    def plan(self, scenario: Scenario, advice: bool) -> Plan:
+        """Return the plan of a scenario, with its levers if `advice`."""
         most = self.settings.max_plan_points
         points = len(scenario.batch or [1]) * len(scenario.context or [1])
         if points > most:
             raise over_limit("batch", points, most, "PLANNER_MAX_PLAN_POINTS")
         with self.calibrated(self.names.workspace):
-            return self.names.plan(scenario)[0]
+            return self.names.plan(scenario, advice)[0]
 
     def sweep(self, request: SweepRequest) -> SweepResult:
         """Return the rows of a sweep; own accelerators may stand in its axis."""

@@ -36,7 +36,7 @@ def command(as_json: bool, **fields: Any) -> None:
     from planner.planning import plan
     from planner.scenario import Scenario
 
-    result = plan(Scenario(**fields), advice=True)
+    result = plan(Scenario(**fields), advice=not as_json)
     if as_json:
         print_json(result)
         return

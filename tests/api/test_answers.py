@@ -18,6 +18,10 @@ def test_a_plan_is_the_librarys(shared: Client, question: dict[str, Any]) -> Non
     found = shared.post("/v1/plans", json=question)
     assert found.status_code == 200
     assert found.content == plan(Scenario(**question)).model_dump_json().encode()
+    advised = shared.post("/v1/plans?advice=true", json=question)
+    wanted = plan(Scenario(**question), advice=True)
+    assert advised.content == wanted.model_dump_json().encode()
+    assert wanted.advice
 
 
 def test_a_scalar_is_a_list_of_one(shared: Client, question: dict[str, Any]) -> None:

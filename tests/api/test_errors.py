@@ -226,7 +226,7 @@ def test_a_foreign_host_name_is_refused(shared: Client) -> None:
 def test_a_defect_is_logged_by_request_id_and_not_told(
     shared: Client, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: object) -> None:
+    def broken(_: object, **__: object) -> None:
         raise ValueError("secret")
 
     monkeypatch.setattr("api.catalog.names.plan", broken)
