@@ -137,14 +137,13 @@ def steady_state(
     others, steps = (admitted - 1.0) / admitted, np.maximum(osl - 1.0, 0.0)
     held = (1.0 - queueing.burst) * others
     finite = 1.0 - 0.5 / admitted
-    queue_s = others * np.asarray(prompts.held_s) / 2
+    wanted, queue_s = admitted * prompts.held_s, others * np.asarray(prompts.held_s) / 2
     share = step = start_s = np.zeros_like(clients)
     running = admitted
     for _ in range(ROUNDS):
         step = decode_s(np.maximum(running, 1.0))
         before_s = queueing.before(running) * prompts.bunched_s + queueing.wait * step
         start_s = queueing.scale * (queueing.first_s + prompts.own_s + before_s)
-        wanted = admitted * prompts.held_s
         share = prompt_share(wanted, start_s, steps * step, held, queueing.scale * queue_s, finite)
         last, running = running, share / prompts.held_s * steps * step / (1.0 - held * share)
         if np.allclose(last, running, rtol=1e-3):
@@ -184,7 +183,7 @@ def prompt_share(
         cycle = start_s + steps_s / free + queue_s * share / left
         slope = cycle + share * (steps_s * held / free**2 + queue_s / left**2)
         share = share - (share * cycle - wanted_s) / slope
-    return np.asarray(share)
+    return np.asarray(np.minimum(share, 1.0))
 
 
 def serve(
