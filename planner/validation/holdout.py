@@ -93,7 +93,7 @@ class Holdout:
 
     def _fold(self, by: str, fold: str, out: Bools) -> Iterator[Held]:
         owners = {"gpu": self.sample_gpus, "family": self.sample_families}.get(by)
-        samples = None if owners is None else np.array([owner == fold for owner in owners])
+        samples = None if owners is None else np.array([one == fold for one in owners], dtype=bool)
         found = self.refit.without(out[: self.serving], out[self.serving :], samples)
         figures = from_json(found)
         places = np.flatnonzero(out).tolist()
