@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import numpy as np
 from planner.calibration.decode_rows import EARLY, FASTEST
 from planner.calibration.observations import set_weights
 from planner.calibration.table import Calibration
+from planner.resolve import Deployment
 from planner.roofline import Array, Bools
 from planner.serving import Queueing, Steady, serve
 from planner.validation.groups import Group, grouped
@@ -63,17 +64,17 @@ class ServingRows:
     @cached_property
     def layers(self) -> Array:
         """Layers of the models [-]."""
-        found = np.ones(len(self.rows))
-        for group in self.groups:
-            found[group.rows] = group.deployment.spec.layers
-        return found
+        return self._of_deployments(lambda one: one.spec.layers)
 
     @cached_property
     def ranks(self) -> Array:
         """Attention-DP ranks [-]."""
+        return self._of_deployments(lambda one: one.sharding.attention_dp)
+
+    def _of_deployments(self, read: Callable[[Deployment], float]) -> Array:
         found = np.ones(len(self.rows))
         for group in self.groups:
-            found[group.rows] = group.deployment.sharding.attention_dp
+            found[group.rows] = read(group.deployment)
         return found
 
     def states(self, calibration: Calibration) -> States:
