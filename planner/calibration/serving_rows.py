@@ -17,7 +17,7 @@ from planner.serving import Queueing, Steady, serve
 from planner.validation.groups import Group, grouped
 from planner.validation.harness import mean_lengths
 from planner.validation.room import room_of_run
-from planner.validation.rows import Row
+from planner.validation.rows import Row, numbers
 from planner.validation.setup import setup
 
 SET = ("model", "gpu", "engine", "weight_format")
@@ -41,7 +41,7 @@ class ServingRows:
 
     def input(self, name: str) -> Array:
         """Return an input column as numbers."""
-        return np.array([row.number(name, 1.0) for row in self.rows], dtype=float)
+        return numbers(self.rows, name, 1.0)
 
     @cached_property
     def lengths(self) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from importlib.resources import files
 import numpy as np
 
 from planner.roofline import Array
-from planner.validation.rows import Row
+from planner.validation.rows import Row, numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,5 @@ def harness_of(row: Row) -> Harness:
 def mean_lengths(rows: Sequence[Row]) -> tuple[Array, Array]:
     """Return the mean input and output lengths rows were run with, shape (row,) [token]."""
     share = np.array([harness_of(row).mean_share for row in rows])
-    isl, osl = (
-        np.array([row.number(name, 1.0) for row in rows], dtype=float) for name in ("isl", "osl")
-    )
+    isl, osl = (numbers(rows, name, 1.0) for name in ("isl", "osl"))
     return np.maximum(isl * share, 1.0), np.maximum(osl * share, 1.0)

@@ -18,7 +18,7 @@ from planner.validation.groups import Group, grouped
 from planner.validation.harness import mean_lengths
 from planner.validation.points import decode_points
 from planner.validation.room import room_of_run
-from planner.validation.rows import Row
+from planner.validation.rows import Row, numbers
 from planner.validation.setup import setup
 
 
@@ -78,12 +78,8 @@ def _start(answer: Prediction, row: Row) -> None:
         answer.notes.append(said.note)
 
 
-def _numbers(rows: Sequence[Row], name: str, default: float) -> Array:
-    return np.array([row.number(name, default) for row in rows], dtype=float)
-
-
 def _serving(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
-    clients = _numbers(rows, "concurrency", 1.0)
+    clients = numbers(rows, "concurrency", 1.0)
     isl, osl = mean_lengths(rows)
     room = room_of_run(group.deployment, rows, clients, isl, osl)
     drafting = figures.speculation if group.deployment.subject.tags["drafting"] else None

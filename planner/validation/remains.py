@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from planner.calibration.own import applied
+from planner.calibration.serving_rows import SET
 from planner.calibration.table import Calibration, from_json
 from planner.measurements.refit import fitted
 from planner.roofline import Array
@@ -15,9 +16,6 @@ from planner.validation.holdout import Held, Holdout, error
 from planner.validation.predict import predict
 from planner.validation.rows import Row
 from planner.validation.tables import errors_of, flows, shares
-
-SET = ("model", "gpu", "engine", "weight_format")
-"""Inputs that make runs one set."""
 
 FEW = 8
 """Runs of one's own that are tried [-]."""

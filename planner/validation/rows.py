@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
 
+import numpy as np
+
+from planner.roofline import Array
+
 Kind = Literal["serving", "decode", "memory"]
 
 MEASURED: dict[Kind, tuple[str, ...]] = {
@@ -88,6 +92,11 @@ class Row:
         """Return an input as a whole number, `default` where it is blank."""
         found = self.number(name)
         return default if found is None else max(1, round(found))
+
+
+def numbers(rows: Sequence[Row], name: str, default: float) -> Array:
+    """Return an input of rows as numbers, shape (row,); `default` where it is blank."""
+    return np.array([row.number(name, default) for row in rows], dtype=float)
 
 
 def read_rows(path: Path) -> list[Row]:
