@@ -45,8 +45,14 @@ from api.web.idempotency import forget
 AnyRequest = Request[Any, Any, Any]
 
 
-CONTROLLERS = (PlanController, ModelController, AcceleratorController, ScenarioController,
-               ComparisonController, SystemController)  # fmt: skip
+CONTROLLERS = (
+    PlanController,
+    ModelController,
+    AcceleratorController,
+    ScenarioController,
+    ComparisonController,
+    SystemController,
+)
 
 
 class Application(Litestar):
@@ -159,9 +165,14 @@ def _workspaces(request: AnyRequest) -> Workspaces:
     return Workspaces(services(request), caller(request).workspace)
 
 
-SERVICES = {"catalog": _catalog, "plans": _plans, "scenarios": _scenarios,
-            "comparisons": _comparisons, "measured": _measured,
-            "workspaces": _workspaces}  # fmt: skip
+SERVICES = {
+    "catalog": _catalog,
+    "plans": _plans,
+    "scenarios": _scenarios,
+    "comparisons": _comparisons,
+    "measured": _measured,
+    "workspaces": _workspaces,
+}
 
 
 async def _raw(request: AnyRequest) -> bytes:

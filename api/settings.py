@@ -121,7 +121,11 @@ def table(settings: Settings) -> list[tuple[str, str, str, str]]:
         value = getattr(settings, name)
         shown = "" if value is None else str(value)
         rows.append(
-            (f"PLANNER_{name.upper()}", shown, "" if default is None else str(default),
-             field.description or "")
-        )  # fmt: skip
+            (
+                f"PLANNER_{name.upper()}",
+                shown,
+                "" if default is None else str(default),
+                field.description or "",
+            )
+        )
     return rows

@@ -15,8 +15,16 @@ from itertools import count
 from planner import Scenario, plan
 
 ROUNDS = 9
-QUESTION = ["meta-llama/Llama-3.1-70B-Instruct", "--gpu", "h100-sxm5", "--tp", "4",
-            "--context", "8192", "--json"]  # fmt: skip
+QUESTION = [
+    "meta-llama/Llama-3.1-70B-Instruct",
+    "--gpu",
+    "h100-sxm5",
+    "--tp",
+    "4",
+    "--context",
+    "8192",
+    "--json",
+]
 
 
 def cold(arguments: list[str]) -> float:

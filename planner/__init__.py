@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.answer import Plan
-    from planner.planning import plan
+    from planner.plans.planning import plan
     from planner.scenario import Scenario
 
 __all__ = ["Plan", "Scenario", "plan"]
 
-_HOMES = {"Plan": "answer", "Scenario": "scenario", "plan": "planning"}
+_HOMES = {"Plan": "answer", "Scenario": "scenario", "plan": "plans.planning"}
 
 
 def __getattr__(name: str) -> object:

@@ -16,8 +16,13 @@ import numpy as np
 from planner.roofline import Numeric, Work
 
 
-def gemm(m: Numeric, n: Numeric, k: Numeric, value_bytes: float = 2.0,
-         weight_value_bytes: float | None = None) -> Work:  # fmt: skip
+def gemm(
+    m: Numeric,
+    n: Numeric,
+    k: Numeric,
+    value_bytes: float = 2.0,
+    weight_value_bytes: float | None = None,
+) -> Work:
     """Work of an (m×k)·(k×n) product: 2mnk FLOPs; both operands read and the result written once.
 
     `value_bytes` is the size of an activation and, unless `weight_value_bytes` is given, of a
@@ -32,19 +37,27 @@ def gemv(rows: Numeric, columns: Numeric, value_bytes: float = 2.0) -> Work:
     return Work(2.0 * rows * columns, value_bytes * rows * columns)
 
 
-def gemm_traffic(m: Numeric, n: Numeric, k: Numeric, value_bytes: float = 2.0,
-                 tile_m: Numeric = 1, tile_n: Numeric = 1) -> Numeric:  # fmt: skip
+def gemm_traffic(
+    m: Numeric,
+    n: Numeric,
+    k: Numeric,
+    value_bytes: float = 2.0,
+    tile_m: Numeric = 1,
+    tile_n: Numeric = 1,
+) -> Numeric:
     """Bytes an (m×k)·(k×n) product moves when only a tile_m×tile_n result tile is kept on chip.
 
     Each A value is read n/tile_n times, each B value m/tile_m times; tiles of one are the naive
     triple loop, tiles of (m, n) the ideal [byte].
     """
-    return value_bytes * (m * k * n / np.minimum(tile_n, n) + k * n * m / np.minimum(tile_m, m)
-                          + m * n)  # fmt: skip
+    return value_bytes * (
+        m * k * n / np.minimum(tile_n, n) + k * n * m / np.minimum(tile_m, m) + m * n
+    )
 
 
-def elementwise(count: Numeric, reads: float, writes: float = 1.0, flops: float = 1.0,
-                value_bytes: float = 2.0) -> Work:  # fmt: skip
+def elementwise(
+    count: Numeric, reads: float, writes: float = 1.0, flops: float = 1.0, value_bytes: float = 2.0
+) -> Work:
     """Work of `count` elements, each reading, writing and computing the given amounts."""
     return Work(flops * count, value_bytes * (reads + writes) * count)
 
@@ -69,8 +82,13 @@ def swiglu(count: Numeric, value_bytes: float = 2.0) -> Work:
     return elementwise(count, reads=2, flops=5, value_bytes=value_bytes)
 
 
-def attention(tokens: Numeric, head_dim: Numeric, heads: Numeric = 1, fused: bool = True,
-              value_bytes: float = 2.0) -> Work:  # fmt: skip
+def attention(
+    tokens: Numeric,
+    head_dim: Numeric,
+    heads: Numeric = 1,
+    fused: bool = True,
+    value_bytes: float = 2.0,
+) -> Work:
     """Work of unmasked self-attention over `tokens`: 4N²d FLOPs a head.
 
     Fused, Q, K, V and the output move once (8Nd bytes at 16 bits, I = N/2). Unfused, the N×N scores
@@ -89,8 +107,9 @@ def expected_distinct_experts(experts: Numeric, top_k: Numeric, tokens: Numeric)
     return experts * -np.expm1(tokens * np.log1p(-np.minimum(top_k / experts, 1 - 1e-12)))
 
 
-def skewed_distinct_experts(experts: Numeric, top_k: Numeric, tokens: Numeric,
-                            spread: float) -> Numeric:  # fmt: skip
+def skewed_distinct_experts(
+    experts: Numeric, top_k: Numeric, tokens: Numeric, spread: float
+) -> Numeric:
     """Experts hit at least once where some are more popular than others [-].
 
     Popularity is gamma-distributed over experts with squared coefficient of variation `spread`,

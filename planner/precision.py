@@ -95,10 +95,19 @@ _TABLE: tuple[tuple[str, float, str, str], ...] = (
 FORMATS: dict[str, Format] = {row[0]: Format(*row) for row in _TABLE}
 
 _ALIASES = {
-    "float32": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "f16": "fp16",
-    "float8": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "e4m3": "fp8", "w8a8": "int8",
-    "w4a16": "int4_g128", "int4_awq": "awq",
-}  # fmt: skip
+    "float32": "fp32",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "f16": "fp16",
+    "float8": "fp8",
+    "fp8_e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+    "e4m3": "fp8",
+    "w8a8": "int8",
+    "w4a16": "int4_g128",
+    "int4_awq": "awq",
+}
 
 
 def get_format(name: str, field: str = "format") -> Format:

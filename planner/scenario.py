@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
-from planner.distributions import Length, Tokens
+from planner.workload.distributions import Length, Tokens
 
 MOST_POINTS = 100_000
 """Points (batches × contexts) one scenario may ask for."""

@@ -12,8 +12,9 @@ CHARGED = (
 )
 
 
-def speculate(asked: SpeculationAsked, calibration: Calibration, spec: ModelSpec
-              ) -> tuple[Speculation, list[Note]]:  # fmt: skip
+def speculate(
+    asked: SpeculationAsked, calibration: Calibration, spec: ModelSpec
+) -> tuple[Speculation, list[Note]]:
     """Return what a step drafts and yields, and what of it is assumed.
 
     Where no acceptance is given, each draft is right as often as in the calibration's measured

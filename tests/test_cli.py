@@ -13,10 +13,17 @@ from planner.cli import COMMANDS, main
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 PLAN = ["plan", LLAMA, "--gpu", "h100-sxm5", "--tp", "4", "--context", "8192"]
 CONFIG = {
-    "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 128256,
-    "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
-    "max_position_embeddings": 131072, "torch_dtype": "bfloat16", "tie_word_embeddings": False,
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "vocab_size": 128256,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+    "tie_word_embeddings": False,
+}
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -48,12 +55,33 @@ def test_plan_says_it_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_plan_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(answered(capsys, *PLAN, "--batch", "1,64", "--json"))
-    assert list(answer) == ["scenario", "limits", "memory", "points", "serving", "kernels",
-                            "advice", "notes", "editions"]  # fmt: skip
-    assert {"batch", "context", "flops", "bytes", "arithmetic_intensity", "bound",
-            "roofline_tpot_s", "tpot_s", "tokens_per_s", "tokens_per_s_per_gpu",
-            "tokens_per_s_interval", "tokens_per_s_per_user", "mbu", "mfu",
-            } == set(answer["points"][0])  # fmt: skip
+    assert list(answer) == [
+        "scenario",
+        "limits",
+        "memory",
+        "points",
+        "serving",
+        "kernels",
+        "advice",
+        "notes",
+        "editions",
+    ]
+    assert {
+        "batch",
+        "context",
+        "flops",
+        "bytes",
+        "arithmetic_intensity",
+        "bound",
+        "roofline_tpot_s",
+        "tpot_s",
+        "tokens_per_s",
+        "tokens_per_s_per_gpu",
+        "tokens_per_s_interval",
+        "tokens_per_s_per_user",
+        "mbu",
+        "mfu",
+    } == set(answer["points"][0])
     assert answer["memory"]["kv_bytes_per_token"] == 327_680
     assert [point["batch"] for point in answer["points"]] == [1, 64]
 
@@ -61,8 +89,7 @@ def test_plan_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> Non
 def test_the_levers_shown_are_those_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     asked = (*PLAN, "--batch", "1,64")
     shown = answered(capsys, *asked)
-    question = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4,
-                        batch=[1, 64], context=8192)  # fmt: skip
+    question = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4, batch=[1, 64], context=8192)
     advice = plan(question, advice=True).advice
     assert advice
     assert "levers at batch 64, context 8,192" in shown
@@ -79,8 +106,17 @@ def test_gpus_show_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> Non
     facts = json.loads(answered(capsys, "gpus", "show", "h100-sxm5", "--json"))
     assert facts["ridge_point"]["bf16"] == pytest.approx(295, abs=1)
     assert facts["memory_bytes"] == 80 * 2**30
-    assert {"id", "name", "peaks_flops_per_s", "bandwidth_bytes_per_s", "link", "domain_size",
-            "tdp_w", "sources", "notes"} <= set(facts)  # fmt: skip
+    assert {
+        "id",
+        "name",
+        "peaks_flops_per_s",
+        "bandwidth_bytes_per_s",
+        "link",
+        "domain_size",
+        "tdp_w",
+        "sources",
+        "notes",
+    } <= set(facts)
 
 
 def test_models_and_gpus_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,8 +177,10 @@ def test_context_beyond_the_model_is_a_note(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (["plan", "meta-llama/Lama-3.1-70B-Instruct", "--gpu", "h100-sxm5"],
-         ["model", "meta-llama/Llama-3.1-70B-Instruct"]),
+        (
+            ["plan", "meta-llama/Lama-3.1-70B-Instruct", "--gpu", "h100-sxm5"],
+            ["model", "meta-llama/Llama-3.1-70B-Instruct"],
+        ),
         (["plan", LLAMA, "--gpu", "h1000"], ["gpu", "h100-sxm5"]),
         ([*PLAN, "--batch", "0"], ["batch", "0"]),
         ([*PLAN, "--batch", "-4"], ["batch", "-4"]),
@@ -163,7 +201,7 @@ def test_context_beyond_the_model_is_a_note(capsys: pytest.CaptureFixture[str]) 
         (["recommend", LLAMA], ["gpu", "--all"]),
         (["fly"], ["fly"]),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line(
     change: list[str], words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

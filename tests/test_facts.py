@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.decode import Step, step_kernels
 from planner.hw import get_accelerator
 from planner.kernels import (
     attention,
@@ -22,13 +21,14 @@ from planner.kernels import (
     softmax,
     swiglu,
 )
-from planner.limits import crossover_batch, saturation_intensity
 from planner.models import get_model
-from planner.parallel import Sharding, collectives
-from planner.planning import plan
+from planner.plans.planning import plan
 from planner.roofline import Roof, Work
 from planner.scenario import Scenario
-from planner.timing import Machine
+from planner.step.decode import Step, step_kernels
+from planner.step.limits import crossover_batch, saturation_intensity
+from planner.step.parallel import Sharding, collectives
+from planner.step.timing import Machine
 
 LLAMA = "meta-llama/Meta-Llama-3-70B"
 H100 = Roof(989e12, 3.35e12)
@@ -222,9 +222,16 @@ def test_fact_22_what_kernels_reach() -> None:
 
 @pytest.mark.parametrize(
     ("gpu", "ridge"),
-    [("t4", 99), ("l4", 247), ("a10", 159), ("l40s", 292), ("a100-sxm4-80gb", 134),
-     ("h100-sxm5", 252), ("h200-sxm", 179)],
-)  # fmt: skip
+    [
+        ("t4", 99),
+        ("l4", 247),
+        ("a10", 159),
+        ("l40s", 292),
+        ("a100-sxm4-80gb", 134),
+        ("h100-sxm5", 252),
+        ("h200-sxm", 179),
+    ],
+)
 def test_fact_23_measured_ridge(gpu: str, ridge: float) -> None:
     machine = get_accelerator(gpu)
     assert machine.measured_ridge_points["fp16"] == pytest.approx(ridge, rel=0.01)
@@ -232,7 +239,7 @@ def test_fact_23_measured_ridge(gpu: str, ridge: float) -> None:
 
 
 def test_fact_24_levers_are_priced() -> None:
-    from planner.advice import advise
+    from planner.plans.advice import advise
 
     scenario = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4, batch=32, context=32768)
     levers = {lever.code: lever for lever in advise(scenario)}

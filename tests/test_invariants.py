@@ -10,19 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.decode import Step, step_kernels
+from planner.deployment import deploy
 from planner.hw import get_accelerator
+from planner.hw.inline import override
 from planner.kernels import expected_distinct_experts
-from planner.limits import saturation_intensity
 from planner.models import get_model
-from planner.parallel import Sharding
-from planner.planning import plan
-from planner.points import columns
-from planner.recommend import RecommendationRequest, recommend
-from planner.resolve import deploy
+from planner.plans.columns import columns
+from planner.plans.planning import plan
+from planner.plans.recommend import RecommendationRequest, recommend
 from planner.roofline import Roof, Work, p_norm
 from planner.scenario import Scenario
-from planner.timing import Efficiency
+from planner.step.decode import Step, step_kernels
+from planner.step.limits import saturation_intensity
+from planner.step.parallel import Sharding
+from planner.step.timing import Efficiency
 
 MODELS = (
     "meta-llama/Llama-3.1-8B-Instruct",
@@ -55,14 +56,16 @@ def test_p_norm_lies_between_max_and_sum(a: float, b: float, p: float) -> None:
 @settings(max_examples=40, deadline=None)
 def test_time_falls_with_bandwidth(model: str, batch: int, context: int, factor: float) -> None:
     slow = get_accelerator("h100-sxm5")
-    fast = slow.with_(
-        bandwidth_bytes_per_s=slow.bandwidth_bytes_per_s * factor, source="a test: scaled"
-    )
+    faster = {"bandwidth_bytes_per_s": slow.bandwidth_bytes_per_s * factor, "source": "a test"}
+    fast = override(slow, faster)
     times = [
-        float(deploy(get_model(model), gpu, (1, 1, 1, 1), (None,) * 4).machine.time(
-            step_of(model).work(batch, context), pure=True).total_s)
+        float(
+            deploy(get_model(model), gpu, (1, 1, 1, 1), (None,) * 4)
+            .machine.time(step_of(model).work(batch, context), pure=True)
+            .total_s
+        )
         for gpu in (slow, fast)
-    ]  # fmt: skip
+    ]
     assert times[1] <= times[0] <= times[1] * factor * (1 + 1e-12)
 
 

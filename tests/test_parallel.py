@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from planner.decode import Step, step_kernels
-from planner.memory import sequence_bytes
+from planner.engines.memory import sequence_bytes
 from planner.models import get_model
-from planner.parallel import Collective, InvalidSharding, Sharding, collectives
+from planner.step.decode import Step, step_kernels
+from planner.step.parallel import Collective, InvalidSharding, Sharding, collectives
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 V3 = "deepseek-ai/DeepSeek-V3"

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.decode import Step, step_kernels
+from planner.engines.memory import sequence_bytes
 from planner.hw import get_accelerator
-from planner.memory import sequence_bytes
 from planner.models import get_model
 from planner.models.huggingface import import_config
-from planner.parallel import Sharding
-from planner.planning import plan
+from planner.plans.planning import plan
 from planner.scenario import Scenario
+from planner.step.decode import Step, step_kernels
+from planner.step.parallel import Sharding
 
 LLAMA_70B = "meta-llama/Llama-3.1-70B-Instruct"
 LLAMA_8B = "meta-llama/Llama-3.1-8B-Instruct"
@@ -186,10 +186,15 @@ def test_14_kv_bytes_count_fully() -> None:
 
 def test_guessed_architecture_is_noted() -> None:
     config = {
-        "model_type": "brandnew", "hidden_size": 1024, "num_hidden_layers": 4,
-        "num_attention_heads": 8, "num_key_value_heads": 2, "intermediate_size": 4096,
-        "vocab_size": 32000, "torch_dtype": "bfloat16",
-    }  # fmt: skip
+        "model_type": "brandnew",
+        "hidden_size": 1024,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "intermediate_size": 4096,
+        "vocab_size": 32000,
+        "torch_dtype": "bfloat16",
+    }
     notes = {note.code for note in import_config(config).notes}
     assert "assumed_architecture" in notes
 

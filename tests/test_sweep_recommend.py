@@ -8,18 +8,21 @@ import pytest
 from pydantic import ValidationError
 
 from planner.hw import list_accelerators
-from planner.planning import plan
-from planner.recommend import RecommendationRequest, recommend
+from planner.plans.planning import plan
+from planner.plans.recommend import RecommendationRequest, recommend
+from planner.plans.sweep import COLUMNS, SweepRequest, rows_of, sweep
 from planner.scenario import Scenario
-from planner.sweep import COLUMNS, SweepRequest, rows_of, sweep
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 BASE = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4)
 
 
 def test_a_sweep_agrees_with_plans() -> None:
-    found = sweep(SweepRequest(scenario=BASE, gpu=["h100-sxm5", "b200-sxm"], batch=[1, 64],
-                               context=[1024, 8192])).columns  # fmt: skip
+    found = sweep(
+        SweepRequest(
+            scenario=BASE, gpu=["h100-sxm5", "b200-sxm"], batch=[1, 64], context=[1024, 8192]
+        )
+    ).columns
     for i in range(8):
         answer = plan(
             BASE.model_copy(
@@ -138,8 +141,15 @@ def test_a_request_about_no_model_is_refused_not_listed() -> None:
 
 def test_the_engine_version_counts() -> None:
     found = choices(gpu=["h100-sxm5"], engine="vllm", engine_version="0.11.0")["h100-sxm5"]
-    asked = Scenario(model=LLAMA, gpu="h100-sxm5", tp=found.tp, batch=found.batch, context=8192,
-                     engine="vllm", engine_version="0.11.0")  # fmt: skip
+    asked = Scenario(
+        model=LLAMA,
+        gpu="h100-sxm5",
+        tp=found.tp,
+        batch=found.batch,
+        context=8192,
+        engine="vllm",
+        engine_version="0.11.0",
+    )
     assert found.tpot_s == plan(asked).points[0].tpot_s
 
 

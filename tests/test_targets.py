@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.advice import advise
-from planner.planning import plan
-from planner.resolve import resolve
+from planner.deployment import resolve
+from planner.plans.advice import advise
+from planner.plans.planning import plan
+from planner.plans.targets import largest, largest_batch, percentile_factor
 from planner.scenario import Scenario
-from planner.serving import serve
-from planner.targets import largest, largest_batch, percentile_factor
+from planner.serving.steady import serve
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 BASE = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4, engine="vllm")

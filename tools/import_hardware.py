@@ -28,16 +28,26 @@ DECIMAL_UNITS = ("GB as printed", "GB SRAM")
 CPU_IDS = {"epyc-9654", "epyc-9755", "xeon-6980p", "xeon-6972p", "grace-cpu"}
 EDGE_IDS = {"dgx-spark-gb10", "ryzen-ai-max-395"}
 KIND_BY_VENDOR = {
-    "Apple": "apple", "Google": "tpu", "AWS": "asic", "Huawei": "asic",
-    "Groq": "asic", "Cerebras": "asic", "Tenstorrent": "asic",
-}  # fmt: skip
+    "Apple": "apple",
+    "Google": "tpu",
+    "AWS": "asic",
+    "Huawei": "asic",
+    "Groq": "asic",
+    "Cerebras": "asic",
+    "Tenstorrent": "asic",
+}
 ROOFLINE = "roofline text, elementwise add fp32 / 8192^3 fp16 GEMM"
 # GB/s, TFLOP/s and ridge point of the roofline text's measured table. The ridge is kept as printed
 # because it was worked out before the other two were rounded (24 / 0.247 is 97, not 99).
 ROOFLINE_MEASURED = {
-    "t4": (247, 24, 99), "l4": (233, 58, 247), "a10": (476, 76, 159), "l40s": (653, 191, 292),
-    "a100-sxm4-80gb": (1803, 241, 134), "h100-sxm5": (3080, 776, 252), "h200-sxm": (4359, 780, 179),
-}  # fmt: skip
+    "t4": (247, 24, 99),
+    "l4": (233, 58, 247),
+    "a10": (476, 76, 159),
+    "l40s": (653, 191, 292),
+    "a100-sxm4-80gb": (1803, 241, 134),
+    "h100-sxm5": (3080, 776, 252),
+    "h200-sxm": (4359, 780, 179),
+}
 METRICS = {  # printed metric -> (our metric, factor to SI)
     "matmul_tflops": ("matmul_flops_per_s", 1e12),
     "weight_read_bandwidth_gb_s_max": ("weight_read_bytes_per_s", 1e9),
@@ -56,29 +66,46 @@ METRIC_ORDER = [
     *dict.fromkeys(m for m, _ in METRICS.values()),
 ]
 SYSTEM_IDS = {
-    "a100_sxm": "a100-sxm4-80gb", "h100_sxm": "h100-sxm5", "h200_sxm": "h200-sxm",
-    "b200_sxm": "b200-sxm", "b300_sxm": "b300-sxm", "b60": "arc-pro-b60",
-    "rtx_pro_6000_server": "rtx-pro-6000-server", "l40s": "l40s", "gb200": "gb200",
+    "a100_sxm": "a100-sxm4-80gb",
+    "h100_sxm": "h100-sxm5",
+    "h200_sxm": "h200-sxm",
+    "b200_sxm": "b200-sxm",
+    "b300_sxm": "b300-sxm",
+    "b60": "arc-pro-b60",
+    "rtx_pro_6000_server": "rtx-pro-6000-server",
+    "l40s": "l40s",
+    "gb200": "gb200",
     "gb300": "gb300",
-}  # fmt: skip
+}
 
 
 PRICED = {  # printed name -> the ids it may stand for
-    "B200-180GB": ["b200-sxm"], "B300": ["b300-sxm"], "H100-SXM5-80GB": ["h100-sxm5"],
-    "H100-PCIe-80GB": ["h100-pcie"], "H100-NVL-94GB": ["h100-nvl"], "H200-SXM-141GB": ["h200-sxm"],
+    "B200-180GB": ["b200-sxm"],
+    "B300": ["b300-sxm"],
+    "H100-SXM5-80GB": ["h100-sxm5"],
+    "H100-PCIe-80GB": ["h100-pcie"],
+    "H100-NVL-94GB": ["h100-nvl"],
+    "H200-SXM-141GB": ["h200-sxm"],
     "H100-80GB": ["h100-sxm5", "h100-pcie"],
     "H100 (form factor mixed)": ["h100-sxm5", "h100-pcie", "h100-nvl"],
     "A100-80GB": ["a100-sxm4-80gb", "a100-pcie-80gb"],
     "A100-40GB": ["a100-sxm4-40gb", "a100-pcie-40gb"],
     "V100-16GB": ["v100-sxm2-16gb", "v100-pcie-16gb"],
-    "TPU v4": ["tpu-v4"], "TPU v5e": ["tpu-v5e"], "TPU v6e": ["tpu-v6e"],
-}  # fmt: skip
+    "TPU v4": ["tpu-v4"],
+    "TPU v5e": ["tpu-v5e"],
+    "TPU v6e": ["tpu-v6e"],
+}
 PRICE_KINDS = (  # the first word found in instance and notes decides
-    ("spot", "spot"), ("serverless", "serverless"), ("managed endpoint", "managed"),
-    ("cost assumption", "assumption"), ("author labels these estimates", "estimate"),
-    ("not on demand", "reserved"), ("community", "community"), ("marketplace", "marketplace"),
+    ("spot", "spot"),
+    ("serverless", "serverless"),
+    ("managed endpoint", "managed"),
+    ("cost assumption", "assumption"),
+    ("author labels these estimates", "estimate"),
+    ("not on demand", "reserved"),
+    ("community", "community"),
+    ("marketplace", "marketplace"),
     ("average of listings", "listing_average"),
-)  # fmt: skip
+)
 
 
 class Sources:

@@ -23,10 +23,34 @@ EDITION = "2026-11-29"
 DATA = Path(__file__).parent.parent / "planner" / "models" / "data"
 HERE = Path(__file__).parent
 FAMILY_PREFIXES = (
-    "llama", "mistral", "ministral", "mixtral", "qwen", "deepseek", "gemma", "glm", "kimi",
-    "minimax", "nemotron", "phi", "falcon", "granite", "olmo", "gpt_oss", "hunyuan", "bailing",
-    "ernie", "exaone", "cohere", "internlm", "minicpm", "opt", "starcoder", "mamba", "lfm2",
-)  # fmt: skip
+    "llama",
+    "mistral",
+    "ministral",
+    "mixtral",
+    "qwen",
+    "deepseek",
+    "gemma",
+    "glm",
+    "kimi",
+    "minimax",
+    "nemotron",
+    "phi",
+    "falcon",
+    "granite",
+    "olmo",
+    "gpt_oss",
+    "hunyuan",
+    "bailing",
+    "ernie",
+    "exaone",
+    "cohere",
+    "internlm",
+    "minicpm",
+    "opt",
+    "starcoder",
+    "mamba",
+    "lfm2",
+)
 """A family's data file is named after the front of its model_type; the rest are in other.json."""
 
 Entry = dict[str, Any]
@@ -44,8 +68,10 @@ def published(folder: Path) -> dict[str, Entry]:
         config = json.loads((folder / row["file"]).read_text(encoding="utf-8"))
         note = row["note"].strip()
         entries[row["hf_id"]] = {
-            "source": row["source"], "config": config, "notes": [note] if note else [],
-        }  # fmt: skip
+            "source": row["source"],
+            "config": config,
+            "notes": [note] if note else [],
+        }
     transcribed = json.loads((HERE / "transcribed_models.json").read_text(encoding="utf-8"))
     for model_id, entry in transcribed.items():
         entries.setdefault(model_id, {"notes": [], **entry})
@@ -87,8 +113,15 @@ def keep_used(model_id: str, entry: Entry) -> Entry:
     """Return the entry with the fields its importer read, which must import to the same model."""
     spec, used = read_config(entry["config"], model_id)
     again, _ = read_config(used, model_id)
-    same = ("total_params", "active_params", "kv_elements_per_token", "window_elements",
-            "state_elements", "mtp_params", "max_context")  # fmt: skip
+    same = (
+        "total_params",
+        "active_params",
+        "kv_elements_per_token",
+        "window_elements",
+        "state_elements",
+        "mtp_params",
+        "max_context",
+    )
     for fact in same:
         if getattr(spec, fact) != getattr(again, fact):
             raise SystemExit(f"{model_id}: {fact} differs once unused fields are dropped")
@@ -120,8 +153,11 @@ def main(folder: Path) -> None:
     entries = published(folder)
     variants = json.loads((HERE / "model_variants.json").read_text(encoding="utf-8"))
     add_variants(entries, variants)
-    vision = {row["hf_id"]: int(float(row["vision_params"]))
-              for row in rows(folder / "parameter_truth.csv") if row["vision_params"]}  # fmt: skip
+    vision = {
+        row["hf_id"]: int(float(row["vision_params"]))
+        for row in rows(folder / "parameter_truth.csv")
+        if row["vision_params"]
+    }
     vision |= variants["vision_params"]
     aliases = {row["alias"]: row["same_shapes_as"] for row in rows(folder / "aliases.csv")}
     aliases |= variants["aliases"]

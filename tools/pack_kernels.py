@@ -17,26 +17,51 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from planner.calibration.committed import DATA
-from planner.calibration.kernel_rows import COLUMNS
 from planner.calibration.table import EDITION
+from planner.fitting.committed import FITTING
+from planner.fitting.kernel_rows import COLUMNS
 from planner.hw import get_accelerator
 from planner.precision import get_format
 
-GPUS = {"a100_sxm": "a100-sxm4-80gb", "h100_sxm": "h100-sxm5", "h200_sxm": "h200-sxm",
-        "b200_sxm": "b200-sxm"}  # fmt: skip
-FORMATS = {"bfloat16": "bf16", "half": "bf16", "int4_wo": "int4_g128", "int8_wo": "int8_weight",
-           "sq": "int8", "w4a16_mxfp4": "mxfp4", "w4a8_mxfp4_mxfp8": "mxfp4"}  # fmt: skip
+GPUS = {
+    "a100_sxm": "a100-sxm4-80gb",
+    "h100_sxm": "h100-sxm5",
+    "h200_sxm": "h200-sxm",
+    "b200_sxm": "b200-sxm",
+}
+FORMATS = {
+    "bfloat16": "bf16",
+    "half": "bf16",
+    "int4_wo": "int4_g128",
+    "int8_wo": "int8_weight",
+    "sq": "int8",
+    "w4a16_mxfp4": "mxfp4",
+    "w4a8_mxfp4_mxfp8": "mxfp4",
+}
 PER_SET = 48
 
 Line = dict[str, object]
 Sample = tuple[tuple[str, ...], list[Line], float]
 
 
-def item(kind: str, name: str, flops: float, moved: float, launches: float, visits: float = 0.0,
-         compute: str | None = None) -> Line:  # fmt: skip
-    return {"kind": kind, "format": name, "compute": compute or get_format(name).compute,
-            "flops": flops, "bytes": moved, "launches": launches, "visits": visits}  # fmt: skip
+def item(
+    kind: str,
+    name: str,
+    flops: float,
+    moved: float,
+    launches: float,
+    visits: float = 0.0,
+    compute: str | None = None,
+) -> Line:
+    return {
+        "kind": kind,
+        "format": name,
+        "compute": compute or get_format(name).compute,
+        "flops": flops,
+        "bytes": moved,
+        "launches": launches,
+        "visits": visits,
+    }
 
 
 def gemm(r: dict[str, str]) -> list[Line] | None:
@@ -53,9 +78,17 @@ def gemm(r: dict[str, str]) -> list[Line] | None:
 
 def moe(r: dict[str, str]) -> list[Line] | None:
     tokens, hidden, inter, topk, experts, tp, ep = (
-        int(r[c]) for c in ("num_tokens", "hidden_size", "inter_size", "topk", "num_experts",
-                            "moe_tp_size", "moe_ep_size")
-    )  # fmt: skip
+        int(r[c])
+        for c in (
+            "num_tokens",
+            "hidden_size",
+            "inter_size",
+            "topk",
+            "num_experts",
+            "moe_tp_size",
+            "moe_ep_size",
+        )
+    )
     if r["distribution"] != "balanced" or tp > 8 or ep > 16 or tokens > 16384:
         return None
     if r["moe_dtype"] == "w4a16_mxfp4" and r["gpu"] in ("b200_sxm", "gb200"):
@@ -80,8 +113,9 @@ def attention_decode(r: dict[str, str]) -> list[Line] | None:
     attended = min(length, window or math.inf)
     name = FORMATS.get(r["kv_cache_dtype"], r["kv_cache_dtype"])
     cache = 2.0 * batch * attended * kv * dim * get_format(name).bytes
-    return [item("attention", name, 4.0 * batch * attended * heads * dim, cache, 1, batch * kv,
-                 "bf16")]  # fmt: skip
+    return [
+        item("attention", name, 4.0 * batch * attended * heads * dim, cache, 1, batch * kv, "bf16")
+    ]
 
 
 def attention_prefill(r: dict[str, str]) -> list[Line] | None:
@@ -96,8 +130,17 @@ def attention_prefill(r: dict[str, str]) -> list[Line] | None:
         return None
     attended = min(length / 2, window)
     cache = 2.0 * batch * attended * kv * dim * get_format(name).bytes
-    return [item("attention prompt", name, 4.0 * batch * length * attended * heads * dim, cache, 1,
-                 batch * kv, "bf16")]  # fmt: skip
+    return [
+        item(
+            "attention prompt",
+            name,
+            4.0 * batch * length * attended * heads * dim,
+            cache,
+            1,
+            batch * kv,
+            "bf16",
+        )
+    ]
 
 
 KV_RANK, ROPE, NOPE, VALUE, Q_RANK, HIDDEN = 512, 64, 128, 128, 1536, 7168
@@ -116,8 +159,12 @@ def mla_decode(r: dict[str, str]) -> list[Line] | None:
     if r["scope"] == "kernel":
         return [attention]
     weights = FORMATS.get(r["gemm_type"], r["gemm_type"])
-    values = (HIDDEN * (Q_RANK + latent) + Q_RANK * heads * (NOPE + ROPE)
-              + KV_RANK * heads * (NOPE + VALUE) + heads * VALUE * HIDDEN)  # fmt: skip
+    values = (
+        HIDDEN * (Q_RANK + latent)
+        + Q_RANK * heads * (NOPE + ROPE)
+        + KV_RANK * heads * (NOPE + VALUE)
+        + heads * VALUE * HIDDEN
+    )
     moved = values * get_format(weights).bytes
     return [attention, item("gemm", weights, 2.0 * batch * values, moved, 4)]
 
@@ -130,13 +177,27 @@ def collective(r: dict[str, str]) -> list[Line] | None:
         return None
     op = {"alltoall": "all_to_all"}.get(r["op"], r["op"])
     wire = size * (ranks - 1) / ranks * (2 if op == "all_reduce" else 1)
-    return [{"kind": op, "format": "", "compute": "", "flops": 0.0, "bytes": wire, "launches": 1,
-             "visits": math.log2(ranks)}]  # fmt: skip
+    return [
+        {
+            "kind": op,
+            "format": "",
+            "compute": "",
+            "flops": 0.0,
+            "bytes": wire,
+            "launches": 1,
+            "visits": math.log2(ranks),
+        }
+    ]
 
 
-TABLES = {"gemm": gemm, "moe": moe, "attention_decode": attention_decode,
-          "attention_prefill": attention_prefill, "mla_decode": mla_decode,
-          "collectives": collective}  # fmt: skip
+TABLES = {
+    "gemm": gemm,
+    "moe": moe,
+    "attention_decode": attention_decode,
+    "attention_prefill": attention_prefill,
+    "mla_decode": mla_decode,
+    "collectives": collective,
+}
 
 
 def gpu(r: dict[str, str]) -> str:
@@ -150,8 +211,14 @@ def samples(source: Path) -> Iterator[Sample]:
                 items = make(r)
                 if items:
                     engine = "" if r["engine"] == "nccl" else r["engine"]
-                    key = (table, *(str(i["format"]) for i in items), gpu(r), engine,
-                           r["engine_version"], str(items[0]["kind"]))  # fmt: skip
+                    key = (
+                        table,
+                        *(str(i["format"]) for i in items),
+                        gpu(r),
+                        engine,
+                        r["engine_version"],
+                        str(items[0]["kind"]),
+                    )
                     yield key, items, float(r["latency_ms"]) / 1e3
 
 
@@ -161,8 +228,14 @@ def states(source: Path) -> Iterator[Sample]:
     with (source / "linear_attention.csv").open(encoding="utf-8", newline="") as file:
         for r in csv.DictReader(file):
             if r["phase"] == "generation" and r["op_name"] == "gdn":
-                key = (gpu(r), r["engine"], r["engine_version"], r["batch_size"],
-                       r["num_k_heads"], r["num_v_heads"])  # fmt: skip
+                key = (
+                    gpu(r),
+                    r["engine"],
+                    r["engine_version"],
+                    r["batch_size"],
+                    r["num_k_heads"],
+                    r["num_v_heads"],
+                )
                 part = "conv" if "conv" in r["kernel_source"] else "scan"
                 parts[key][part] = float(r["latency_ms"])
     for (accelerator, engine, version, batch, _, heads), times in sorted(parts.items()):
@@ -182,9 +255,11 @@ def main(source: Path) -> None:
     number = 0
     for key in sorted(sets):
         rows = sorted(sets[key], key=lambda s: (s[1][0]["bytes"], s[1][0]["flops"], s[2]))
-        kept = rows if len(rows) <= PER_SET else [
-            rows[round(i * (len(rows) - 1) / (PER_SET - 1))] for i in range(PER_SET)
-        ]  # fmt: skip
+        kept = (
+            rows
+            if len(rows) <= PER_SET
+            else [rows[round(i * (len(rows) - 1) / (PER_SET - 1))] for i in range(PER_SET)]
+        )
         *_, accelerator, engine, version = key if key[0] == "scan" else key[:-1]
         for _, items, seconds in kept:
             number += 1
@@ -192,7 +267,7 @@ def main(source: Path) -> None:
                 shown = {k: f"{v:.5g}" if isinstance(v, float) else v for k, v in line.items()}
                 known = {"sample": number, "gpu": accelerator, "engine": engine}
                 writer.writerow(known | shown | {"version": version, "seconds": f"{seconds:.5g}"})
-    target = Path(str(DATA.joinpath(f"kernels-{EDITION}.csv.gz")))
+    target = Path(str(FITTING.joinpath(f"kernels-{EDITION}.csv.gz")))
     target.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
     print(f"{target.name}: {number} samples of {len(sets)} sets, {target.stat().st_size} bytes")
 

@@ -12,9 +12,9 @@ import io
 import sys
 from pathlib import Path
 
-from planner.calibration.committed import DATA
 from planner.calibration.table import EDITION
-from planner.validation.rows import INPUTS, MEASURED, recognise
+from planner.fitting.committed import ROWS
+from planner.runs.rows import INPUTS, MEASURED, recognise
 
 REMARKS = ("queued", "suspect", "source")
 
@@ -28,7 +28,7 @@ def pack(source: Path) -> None:
         writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(reader)
-    target = Path(str(DATA.joinpath(f"{kind}-{EDITION}.csv.gz")))
+    target = Path(str(ROWS.joinpath(f"{kind}-{EDITION}.csv.gz")))
     target.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
     print(f"{target.name}: {target.stat().st_size} bytes")
 

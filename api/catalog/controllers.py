@@ -42,9 +42,12 @@ class ModelController(Controller):
 
     @post(operation_id="createModel", sync_to_thread=True)
     def create(
-        self, data: JSONBody[OwnModel], catalog: Service, raw: Raw,
+        self,
+        data: JSONBody[OwnModel],
+        catalog: Service,
+        raw: Raw,
         idempotency_key: IdempotencyKey = None,
-    ) -> Response[ModelFacts]:  # fmt: skip
+    ) -> Response[ModelFacts]:
         """Store a model of your own from its config.json; it never changes."""
         once = Once.of(catalog.workspace, idempotency_key, self.path, raw)
         return catalog.add_model(data, once).response()
@@ -68,19 +71,26 @@ class AcceleratorController(Controller):
 
     @get(operation_id="listAccelerators", sync_to_thread=True)
     def page(
-        self, catalog: Service, vendor: Filter = None, kind: Filter = None,
+        self,
+        catalog: Service,
+        vendor: Filter = None,
+        kind: Filter = None,
         min_memory_bytes: Annotated[float, QueryParameter(ge=0, le=1e15)] = 0.0,
         format_: Annotated[str | None, QueryParameter(name="format", max_length=20)] = None,
-        status: Filter = None, text: Text = None,
-    ) -> Response[AcceleratorList]:  # fmt: skip
+        status: Filter = None,
+        text: Text = None,
+    ) -> Response[AcceleratorList]:
         """List accelerators with the source of every figure; your own come first."""
         return as_json(catalog.accelerators(vendor, kind, min_memory_bytes, format_, status, text))
 
     @post(operation_id="createAccelerator", sync_to_thread=True)
     def create(
-        self, data: JSONBody[OwnAccelerator], catalog: Service, raw: Raw,
+        self,
+        data: JSONBody[OwnAccelerator],
+        catalog: Service,
+        raw: Raw,
         idempotency_key: IdempotencyKey = None,
-    ) -> Response[AcceleratorFacts]:  # fmt: skip
+    ) -> Response[AcceleratorFacts]:
         """Store an accelerator of your own; it never changes."""
         once = Once.of(catalog.workspace, idempotency_key, self.path, raw)
         return catalog.add_accelerator(data, once).response()

@@ -12,7 +12,7 @@ from api.web.problem import Problem
 from planner.answer import Plan
 from planner.hw import get_accelerator
 from planner.models import get_model
-from planner.planning import plan
+from planner.plans.planning import plan
 from planner.scenario import Scenario
 
 Name = str | dict[str, Any]
@@ -51,10 +51,11 @@ class Names:
         digests = {
             field: self.own.digest(self.workspace, kind, name)
             for field, kind, name in (
-                ("model", MODEL, scenario.model), ("gpu", ACCELERATOR, scenario.gpu),
+                ("model", MODEL, scenario.model),
+                ("gpu", ACCELERATOR, scenario.gpu),
             )
             if is_own(name)
-        }  # fmt: skip
+        }
         changed = {k: v for k, v in found.items() if v is not getattr(scenario, k)}
         return Inlined(scenario.model_copy(update=changed) if changed else scenario, digests)
 

@@ -47,9 +47,14 @@ class Catalog:
         return ModelList(items=found, edition=models.edition())
 
     def accelerators(
-        self, vendor: str | None, kind: str | None, min_memory_bytes: float,
-        fmt: str | None, status: str | None, text: str | None,
-    ) -> AcceleratorList:  # fmt: skip
+        self,
+        vendor: str | None,
+        kind: str | None,
+        min_memory_bytes: float,
+        fmt: str | None,
+        status: str | None,
+        text: str | None,
+    ) -> AcceleratorList:
         """Return the accelerators that match all filters."""
         mine = [own_accelerator(row) for row in self.own.list(self.workspace, ACCELERATOR)]
         found = [
@@ -63,8 +68,9 @@ class Catalog:
             and (text is None or text.lower() in f"{facts.id} {facts.name}".lower())
         ]
         least = min_memory_bytes or None
-        listed = hw.list_accelerators(vendor=vendor, kind=kind, min_memory_bytes=least,
-                                      format=fmt, status=status, text=text)  # fmt: skip
+        listed = hw.list_accelerators(
+            vendor=vendor, kind=kind, min_memory_bytes=least, format=fmt, status=status, text=text
+        )
         return AcceleratorList(items=[*found, *map(_accelerator, listed)], edition=hw.edition())
 
     def model(self, name: str) -> ModelFacts:
@@ -89,8 +95,14 @@ class Catalog:
         """Store an accelerator that the planner can use."""
         return self._add(ACCELERATOR, asked.id, asked.spec, once, own_accelerator)
 
-    def _add(self, kind: str, ident: str, document: dict[str, Any], once: Once,
-             tell: Callable[[OwnRow], Answer]) -> Made:  # fmt: skip
+    def _add(
+        self,
+        kind: str,
+        ident: str,
+        document: dict[str, Any],
+        once: Once,
+        tell: Callable[[OwnRow], Answer],
+    ) -> Made:
         own.check(kind, document)
 
         def make(session: Session) -> Made:

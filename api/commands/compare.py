@@ -20,9 +20,13 @@ FORMS = {"markdown": "text/markdown", "csv": "text/csv", "json": "application/js
 @click.option("--json", "form", flag_value="json", help="Print JSON.")
 @click.option("--server", metavar="URL", envvar="PLANNER_SERVER", help="Address of a service.")
 def command(
-    scenarios: tuple[str, ...], baseline: int, save: bool, name: str | None, form: str | None,
+    scenarios: tuple[str, ...],
+    baseline: int,
+    save: bool,
+    name: str | None,
+    form: str | None,
     server: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Compare stored scenarios (ids or names), scenario files (.json) or field=value,… lists.
 
     Prints Markdown: figures side by side, the Pareto set, and what each changed field and each

@@ -44,10 +44,16 @@ def create(workspace: str, name: str, scope: str) -> None:
 def list_command() -> None:
     """List keys; the keys themselves are not known."""
     rows = [
-        (row.id, row.workspace, row.scope, row.created_at.isoformat(timespec="seconds"),
-         "revoked" if row.revoked_at else "", row.name)
+        (
+            row.id,
+            row.workspace,
+            row.scope,
+            row.created_at.isoformat(timespec="seconds"),
+            "revoked" if row.revoked_at else "",
+            row.name,
+        )
         for row in _keys().list()
-    ]  # fmt: skip
+    ]
     print_table(("id", "workspace", "scope", "made", "state", "name"), rows)
 
 

@@ -39,8 +39,11 @@ def command() -> None:
 def save(as_json: bool, server: str | None, tags: tuple[str, ...], **fields: Any) -> None:
     """Store a scenario with the plan it has today."""
     asked = {name: value for name, value in fields.items() if value is not None}
-    asked |= {"tags": list(tags), "model": inline("model", asked["model"]),
-              "gpu": inline("gpu", asked["gpu"])}  # fmt: skip
+    asked |= {
+        "tags": list(tags),
+        "model": inline("model", asked["model"]),
+        "gpu": inline("gpu", asked["gpu"]),
+    }
     found = run(server, lambda client: client.json("POST", PATH, json=asked))
     click.echo(json.dumps(found, indent=2) if as_json else f"{found['id']}  {found['name']}")
 
@@ -63,12 +66,16 @@ def list_command(as_json: bool, server: str | None, **filters: Any) -> None:
         ("id", "revision", "name", "model", "accelerator", "tags"),
         [
             (
-                item["id"], str(item["revision"]), item["name"], _called(item["scenario"]["model"]),
-                _called(item["scenario"]["gpu"]), ", ".join(item["tags"]),
+                item["id"],
+                str(item["revision"]),
+                item["name"],
+                _called(item["scenario"]["model"]),
+                _called(item["scenario"]["gpu"]),
+                ", ".join(item["tags"]),
             )
             for item in items
         ],
-    )  # fmt: skip
+    )
 
 
 async def all_scenarios(client: Client, filters: dict[str, Any]) -> list[dict[str, Any]]:

@@ -39,10 +39,16 @@ def serve(settings: Settings) -> None:
     click.echo(f"http://{shown}:{settings.port}  (API documentation: /schema)")
     click.echo(f"store: {_store(settings)}; API keys {_keys(settings)}")
     Granian(
-        "api.app:create_app", factory=True, address=settings.host, port=settings.port,
-        interface=Interfaces.ASGI, workers=settings.workers, log_access=False,
-        websockets=False, workers_kill_timeout=10,
-    ).serve()  # fmt: skip
+        "api.app:create_app",
+        factory=True,
+        address=settings.host,
+        port=settings.port,
+        interface=Interfaces.ASGI,
+        workers=settings.workers,
+        log_access=False,
+        websockets=False,
+        workers_kill_timeout=10,
+    ).serve()
 
 
 def _text(value: Any) -> str:

@@ -40,12 +40,19 @@ class ComparisonController(Controller):
     path = PATH
     tags = ["comparisons"]  # noqa: RUF012 - the framework's own protocol
 
-    @post(operation_id="createComparison", sync_to_thread=True,
-          opt={"scope": "read", "produces": OFFERED})  # fmt: skip
+    @post(
+        operation_id="createComparison",
+        sync_to_thread=True,
+        opt={"scope": "read", "produces": OFFERED},
+    )
     def create(
-        self, request: Request[Any, Any, Any], data: JSONBody[ComparisonAsked],
-        comparisons: Service, raw: NamedDependency[bytes], idempotency_key: IdempotencyKey = None,
-    ) -> Response[StoredComparison]:  # fmt: skip
+        self,
+        request: Request[Any, Any, Any],
+        data: JSONBody[ComparisonAsked],
+        comparisons: Service,
+        raw: NamedDependency[bytes],
+        idempotency_key: IdempotencyKey = None,
+    ) -> Response[StoredComparison]:
         """Compare scenarios; Accept chooses JSON, Markdown or CSV."""
         once = Once.of(comparisons.caller.workspace, idempotency_key, PATH, raw)
         made = comparisons.create(data, once)
@@ -58,8 +65,12 @@ class ComparisonController(Controller):
         """List saved comparisons, oldest first."""
         return comparisons.page(cursor, limit)
 
-    @get("/{comparison_id:str}", operation_id="getComparison", sync_to_thread=True,
-         opt={"produces": OFFERED})  # fmt: skip
+    @get(
+        "/{comparison_id:str}",
+        operation_id="getComparison",
+        sync_to_thread=True,
+        opt={"produces": OFFERED},
+    )
     def read(
         self, request: Request[Any, Any, Any], comparison_id: FromPath[str], comparisons: Service
     ) -> Response[StoredComparison]:

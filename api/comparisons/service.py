@@ -48,9 +48,13 @@ class Comparisons:
 
         def make(session: Session) -> Made:
             row = ComparisonRow(
-                id=ident, workspace=self.caller.workspace, name=answer.name, created_at=now(),
-                asked=asked.model_dump(mode="json"), answer=answer.model_dump_json(),
-            )  # fmt: skip
+                id=ident,
+                workspace=self.caller.workspace,
+                name=answer.name,
+                created_at=now(),
+                asked=asked.model_dump(mode="json"),
+                answer=answer.model_dump_json(),
+            )
             session.add(row)
             return Made(row.answer.encode(), headers={"Location": f"{PATH}/{ident}"})
 
@@ -94,18 +98,24 @@ class Comparisons:
         found = [self._scenario(item) for item in asked.scenarios]
         inlined = [self.names.inline(self._bounded(one)).scenario for one, _ in found]
         request = ask(
-            ComparisonRequest, scenarios=inlined, baseline=asked.baseline,
-            labels=asked.labels, usd_per_gpu_hour=asked.usd_per_gpu_hour,
-        )  # fmt: skip
+            ComparisonRequest,
+            scenarios=inlined,
+            baseline=asked.baseline,
+            labels=asked.labels,
+            usd_per_gpu_hour=asked.usd_per_gpu_hour,
+        )
         with self.calibrated(self.caller.workspace):
             answer = ask(compare, request)
         if self.names.used:
             answer = Comparison.model_validate(self.names.told(answer.model_dump()))
         name = asked.name or " / ".join(column.label for column in answer.columns)[:200]
         return StoredComparison(
-            id=ident, name=name, created_at=now().isoformat(),
-            sources=[source for _, source in found], comparison=answer,
-        )  # fmt: skip
+            id=ident,
+            name=name,
+            created_at=now().isoformat(),
+            sources=[source for _, source in found],
+            comparison=answer,
+        )
 
     def _scenario(self, item: str | Scenario) -> tuple[Scenario, Source]:
         if isinstance(item, Scenario):

@@ -65,9 +65,11 @@ class Calibrations:
         return told.model_dump_json() if told else ""
 
     def change(
-        self, workspace: str, after: Callable[[Kept], Kept],
+        self,
+        workspace: str,
+        after: Callable[[Kept], Kept],
         write: Callable[[WorkspaceCalibration | None, Move], T],
-    ) -> T:  # fmt: skip
+    ) -> T:
         """Refit a workspace to the rows that `after` leaves, see `changes.change`."""
         most = self.settings.max_measured_runs
         return change(self.database, workspace, most, after, write)

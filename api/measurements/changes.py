@@ -14,8 +14,8 @@ from api.measurements.schemas import WorkspaceCalibration
 from api.store import Database
 from api.store.tables import CalibrationRow, MeasurementRow
 from api.web.problem import Problem
-from planner.measurements.entries import row_of
-from planner.validation.rows import Row
+from planner.runs.entries import row_of
+from planner.runs.rows import Row
 
 Kept = Mapping[str, Sequence[Row]]
 """Rows by id of measurement."""
@@ -30,9 +30,12 @@ class Moved(Exception):
 
 
 def change(
-    database: Database, workspace: str, most: int, after: Callable[[Kept], Kept],
+    database: Database,
+    workspace: str,
+    most: int,
+    after: Callable[[Kept], Kept],
     write: Callable[[WorkspaceCalibration | None, Move], T],
-) -> T:  # fmt: skip
+) -> T:
     """Refit to the rows that `after` leaves, and have `write` store all in one transaction.
 
     The fit takes long and holds no lock. `write` calls what it gets first in its transaction, where
@@ -51,9 +54,10 @@ def change(
         except Moved:
             continue
     raise Problem(
-        503, "the measurements of this workspace keep changing; try again",
+        503,
+        "the measurements of this workspace keep changing; try again",
         headers={"Retry-After": "1"},
-    )  # fmt: skip
+    )
 
 
 def _kept(database: Database, workspace: str) -> tuple[int, Kept]:

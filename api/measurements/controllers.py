@@ -13,7 +13,7 @@ from api.measurements.service import PATH, MeasuredRuns
 from api.web.accept import CSV, JSON, JSON_LINES, body_kind
 from api.web.idempotency import Once
 from api.web.parameters import Cursor, IdempotencyKey, Limit
-from planner.measurements import Context
+from planner.benchmarks import Context
 
 Service = NamedDependency[MeasuredRuns]
 
@@ -49,12 +49,19 @@ class MeasurementController(Controller):
     tags = ["measurements"]  # noqa: RUF012 - the framework's own protocol
     dependencies = {"said": Provide(said, sync_to_thread=False)}  # noqa: RUF012 - the same
 
-    @post(operation_id="createMeasurement", sync_to_thread=True,
-          opt={"consumes": (JSON, *JSON_LINES, CSV)})  # fmt: skip
+    @post(
+        operation_id="createMeasurement",
+        sync_to_thread=True,
+        opt={"consumes": (JSON, *JSON_LINES, CSV)},
+    )
     def create(
-        self, request: Request[Any, Any, Any], measured: Service, said: NamedDependency[Context],
-        raw: NamedDependency[bytes], idempotency_key: IdempotencyKey = None,
-    ) -> Response[AddedMeasurement]:  # fmt: skip
+        self,
+        request: Request[Any, Any, Any],
+        measured: Service,
+        said: NamedDependency[Context],
+        raw: NamedDependency[bytes],
+        idempotency_key: IdempotencyKey = None,
+    ) -> Response[AddedMeasurement]:
         """Add results of a benchmark, and refit this workspace's calibration with them."""
         asked = f"{PATH}?{said}"
         once = Once.of(measured.workspace, idempotency_key, asked, raw)

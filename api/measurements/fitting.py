@@ -11,9 +11,9 @@ from api.measurements.schemas import WorkspaceCalibration
 from api.web.call import ask
 from api.web.problem import over_limit
 from planner.calibration import shipped
-from planner.measurements.entries import joined
-from planner.measurements.refit import by_group, refit
-from planner.validation.rows import Row
+from planner.fitting.own import by_group, refit
+from planner.runs.entries import joined
+from planner.runs.rows import Row
 
 
 def fitted(kept: Mapping[str, Sequence[Row]], most: int) -> WorkspaceCalibration | None:
@@ -32,12 +32,15 @@ def fitted(kept: Mapping[str, Sequence[Row]], most: int) -> WorkspaceCalibration
     digest = hashlib.sha256(json.dumps(factors, sort_keys=True).encode()).hexdigest()[:12]
     return WorkspaceCalibration.model_validate(
         {
-            "edition": f"{found.edition}+own.{len(kept)}.{digest}", "shipped": found.edition,
-            "runs": found.rows, "left_out": found.left_out, "factors": factors,
+            "edition": f"{found.edition}+own.{len(kept)}.{digest}",
+            "shipped": found.edition,
+            "runs": found.rows,
+            "left_out": found.left_out,
+            "factors": factors,
             "errors": [
                 {**{k: v for k, v in asdict(one).items() if k != "rows"}, "runs": one.rows}
                 for one in by_group(rows, shipped(), found.factors)
             ],
             "notes": list(found.notes),
         }
-    )  # fmt: skip
+    )

@@ -7,7 +7,7 @@ import json
 from api.web.accept import CSV, JSON
 from api.web.call import ask
 from api.web.problem import Problem, over_limit, rejected
-from planner.measurements import Context, Measurements, MissingContext, read_text
+from planner.benchmarks import Context, Measurements, MissingContext, read_text
 
 
 def read_body(raw: bytes, kind: str, context: Context, most: int) -> Measurements:

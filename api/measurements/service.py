@@ -21,8 +21,8 @@ from api.store.tables import MeasurementRow, new_id, now
 from api.web import cursor as cursors
 from api.web.idempotency import Made, Once, write_once
 from api.web.problem import not_found
-from planner.measurements import Context
-from planner.measurements.entries import entry_of
+from planner.benchmarks import Context
+from planner.runs.entries import entry_of
 
 PATH = "/v1/measurements"
 
@@ -40,9 +40,13 @@ class MeasuredRuns:
         most = self.calibrations.settings.max_measured_runs
         read = read_body(raw, kind, context, most)
         row = MeasurementRow(
-            id=new_id(), workspace=self.workspace, format=read.format, notes=list(read.notes),
-            runs=[entry_of(run) for run in read.rows], created_at=now(),
-        )  # fmt: skip
+            id=new_id(),
+            workspace=self.workspace,
+            format=read.format,
+            notes=list(read.notes),
+            runs=[entry_of(run) for run in read.rows],
+            created_at=now(),
+        )
 
         def write(calibration: WorkspaceCalibration | None, move: Move) -> Made:
             def make(session: Session) -> Made:
@@ -106,9 +110,12 @@ class MeasuredRuns:
 
 def _facts(row: MeasurementRow) -> dict[str, Any]:
     return {
-        "id": row.id, "format": row.format, "runs": len(row.runs), "notes": row.notes,
+        "id": row.id,
+        "format": row.format,
+        "runs": len(row.runs),
+        "notes": row.notes,
         "created_at": row.created_at.isoformat(),
-    }  # fmt: skip
+    }
 
 
 def _summary(row: MeasurementRow) -> MeasurementSummary:

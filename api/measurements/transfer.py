@@ -8,10 +8,10 @@ from api.measurements.schemas import MeasuredRun
 from api.store.tables import MeasurementRow, new_id
 from api.web.call import ask
 from api.web.parameters import Time
-from planner.measurements import Context
-from planner.measurements.entries import entry_of, row_of
-from planner.measurements.runs import Run, complete
-from planner.validation.rows import Row
+from planner.benchmarks import Context
+from planner.benchmarks.results import Run, complete
+from planner.runs.entries import entry_of, row_of
+from planner.runs.rows import Row
 
 
 class MeasurementPart(BaseModel):
@@ -41,9 +41,13 @@ def read_part(workspace: str, part: MeasurementPart) -> tuple[MeasurementRow, li
         ask(_checked, row_of(run.model_dump()), number) for number, run in enumerate(part.rows, 1)
     ]
     row = MeasurementRow(
-        id=new_id(), workspace=workspace, format=part.format, notes=part.notes,
-        runs=[entry_of(run) for run in runs], created_at=part.created_at,
-    )  # fmt: skip
+        id=new_id(),
+        workspace=workspace,
+        format=part.format,
+        notes=part.notes,
+        runs=[entry_of(run) for run in runs],
+        created_at=part.created_at,
+    )
     return row, runs
 
 

@@ -98,8 +98,9 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
     if kinds:
         shown = EXAMPLES[operation["operationId"]]
         operation["requestBody"] = {
-            "required": True, "content": {kind: _results(kind, shown) for kind in kinds},
-        }  # fmt: skip
+            "required": True,
+            "content": {kind: _results(kind, shown) for kind in kinds},
+        }
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
     success = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
@@ -127,15 +128,21 @@ def _results(kind: str, example: Schema) -> Schema:
     return {"schema": {"type": "string"}}
 
 
-def _describe_success(found: Schema, operation: Schema, handler: HTTPRouteHandler,
-                      answer: Model | None, references: Any) -> None:  # fmt: skip
+def _describe_success(
+    found: Schema,
+    operation: Schema,
+    handler: HTTPRouteHandler,
+    answer: Model | None,
+    references: Any,
+) -> None:
     names = {p["name"] for p in operation.get("parameters", ())}
     if answer:
         found["content"] = {
-            kind: {"schema": references[answer, "serialization"]} if kind == JSON
+            kind: {"schema": references[answer, "serialization"]}
+            if kind == JSON
             else {"schema": {"type": "string"}}
             for kind in handler.opt.get("produces", (JSON,))
-        }  # fmt: skip
+        }
     elif operation["operationId"] == "metrics":
         found["content"] = {"text/plain": {"schema": {"type": "string"}}}
     headers: Schema = {}
@@ -147,8 +154,13 @@ def _describe_success(found: Schema, operation: Schema, handler: HTTPRouteHandle
         found["headers"] = headers
 
 
-def _statuses(path: str, operation: Schema, handler: HTTPRouteHandler, names: set[str],
-              body: bool | tuple[str, ...]) -> set[int]:  # fmt: skip
+def _statuses(
+    path: str,
+    operation: Schema,
+    handler: HTTPRouteHandler,
+    names: set[str],
+    body: bool | tuple[str, ...],
+) -> set[int]:
     found = {500, 503}
     if not handler.opt.get("any_media"):
         found |= {400, 406}

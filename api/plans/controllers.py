@@ -14,10 +14,10 @@ from api.plans.tables import OFFERED, to_csv, to_parquet
 from api.web.accept import CSV, JSON, choose
 from api.web.answer import as_json
 from planner.answer import Plan
-from planner.kernel_view import Roofline
-from planner.recommend import Recommendation, RecommendationRequest
+from planner.plans.recommend import Recommendation, RecommendationRequest
+from planner.plans.sweep import SweepRequest, SweepResult
 from planner.scenario import Scenario
-from planner.sweep import SweepRequest, SweepResult
+from planner.step.placement import Roofline
 
 READ = {"scope": "read"}
 Service = NamedDependency[Plans]
@@ -36,8 +36,13 @@ class PlanController(Controller):
         """Answer one scenario without storing it; with `advice=true` its levers too."""
         return as_json(plans.plan(data, advice))
 
-    @post("/sweeps", operation_id="createSweep", sync_to_thread=True, status_code=200,
-          opt={**READ, "produces": OFFERED})  # fmt: skip
+    @post(
+        "/sweeps",
+        operation_id="createSweep",
+        sync_to_thread=True,
+        status_code=200,
+        opt={**READ, "produces": OFFERED},
+    )
     def sweep(
         self, request: Request[Any, Any, Any], data: JSONBody[SweepRequest], plans: Service
     ) -> Response[SweepResult]:
@@ -49,16 +54,22 @@ class PlanController(Controller):
         body = to_csv(found) if kind == CSV else to_parquet(found)
         return Response(body, headers={"content-type": kind, "Vary": "Accept"})  # type: ignore[arg-type]
 
-    @post("/recommendations", operation_id="createRecommendation", sync_to_thread=True,
-          status_code=200, opt=READ)  # fmt: skip
+    @post(
+        "/recommendations",
+        operation_id="createRecommendation",
+        sync_to_thread=True,
+        status_code=200,
+        opt=READ,
+    )
     def recommend(
         self, data: JSONBody[RecommendationRequest], plans: Service
     ) -> Response[Recommendation]:
         """Say which batch to run on each accelerator, and what binds it."""
         return as_json(plans.recommend(data))
 
-    @post("/roofline", operation_id="createRoofline", sync_to_thread=True, status_code=200,
-          opt=READ)  # fmt: skip
+    @post(
+        "/roofline", operation_id="createRoofline", sync_to_thread=True, status_code=200, opt=READ
+    )
     def roofline(self, data: JSONBody[RooflineAsked], plans: Service) -> Response[Roofline]:
         """Place every kernel of every kind of layer on the accelerator's roofline."""
         return as_json(plans.roofline(data))

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from planner.distributions import Tokens
 from planner.scenario import Count, Short
+from planner.workload.distributions import Tokens
 
 
 class RooflineAsked(BaseModel):

@@ -13,11 +13,11 @@ from api.web.context import Services
 from api.web.problem import over_limit
 from planner.answer import Plan
 from planner.hw import get_accelerator
-from planner.kernel_view import Roofline, place
 from planner.models import get_model
-from planner.recommend import Recommendation, RecommendationRequest, recommend
+from planner.plans.recommend import Recommendation, RecommendationRequest, recommend
+from planner.plans.sweep import SweepRequest, SweepResult, sweep
 from planner.scenario import Scenario
-from planner.sweep import SweepRequest, SweepResult, sweep
+from planner.step.placement import Roofline, place
 
 
 class Plans:
@@ -79,8 +79,14 @@ class Plans:
 
 def _rows(request: SweepRequest) -> int:
     base = request.scenario
-    axes = (request.gpu, request.tp, request.weights, request.kv,
-            request.batch or base.batch, request.context or base.context)  # fmt: skip
+    axes = (
+        request.gpu,
+        request.tp,
+        request.weights,
+        request.kv,
+        request.batch or base.batch,
+        request.context or base.context,
+    )
     return math.prod(len(axis or [None]) for axis in axes)
 
 

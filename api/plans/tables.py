@@ -9,7 +9,7 @@ from typing import Any
 
 from api.web.accept import CSV, JSON, PARQUET
 from api.web.problem import Problem
-from planner.sweep import SweepResult
+from planner.plans.sweep import SweepResult
 
 OFFERED = (JSON, CSV, PARQUET)
 

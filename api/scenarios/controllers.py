@@ -35,63 +35,81 @@ class ScenarioController(Controller):
 
     @post(operation_id="createScenario", sync_to_thread=True, opt={"made": True})
     def create(
-        self, data: JSONBody[Scenario], scenarios: Stored, raw: NamedDependency[bytes],
+        self,
+        data: JSONBody[Scenario],
+        scenarios: Stored,
+        raw: NamedDependency[bytes],
         idempotency_key: IdempotencyKey = None,
-    ) -> Response[StoredScenario]:  # fmt: skip
+    ) -> Response[StoredScenario]:
         """Store a scenario with the plan it has today."""
         once = Once.of(scenarios.workspace, idempotency_key, PATH, raw)
         return scenarios.create(data, once).response()
 
     @get(operation_id="listScenarios", sync_to_thread=True)
     def page(
-        self, scenarios: Stored, tag: Filter = None, model: Filter = None,
-        gpu: Filter = None, text: Text = None, deleted: Annotated[bool, QueryParameter()] = False,
-        limit: Limit = 50, cursor: Cursor = None,
-    ) -> ScenarioPage:  # fmt: skip
+        self,
+        scenarios: Stored,
+        tag: Filter = None,
+        model: Filter = None,
+        gpu: Filter = None,
+        text: Text = None,
+        deleted: Annotated[bool, QueryParameter()] = False,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> ScenarioPage:
         """List scenarios, oldest first; filters are joined by and."""
         known = (model and canonical_model(model), gpu and canonical_gpu(gpu))
         return scenarios.page(Filters(tag, *known, text, deleted), cursor, limit)
 
     @get("/{scenario_id:str}", operation_id="getScenario", sync_to_thread=True)
     def read(
-        self, scenario_id: FromPath[str], scenarios: Stored,
-        if_none_match: IfNoneMatch = None,
-    ) -> Response[StoredScenario]:  # fmt: skip
+        self, scenario_id: FromPath[str], scenarios: Stored, if_none_match: IfNoneMatch = None
+    ) -> Response[StoredScenario]:
         """Read a scenario; its ETag is the revision."""
         found = scenarios.get(scenario_id)
         return tagged(if_none_match, found.model_dump_json().encode(), etag(found.revision))
 
     @put("/{scenario_id:str}", operation_id="replaceScenario", sync_to_thread=True)
     def replace(
-        self, scenario_id: FromPath[str], data: JSONBody[Scenario], scenarios: Stored,
+        self,
+        scenario_id: FromPath[str],
+        data: JSONBody[Scenario],
+        scenarios: Stored,
         if_match: IfMatch = None,
-    ) -> Response[StoredScenario]:  # fmt: skip
+    ) -> Response[StoredScenario]:
         """Ask the question anew; the earlier revision is kept."""
         return _response(scenarios.replace(scenario_id, data, require_match(if_match)))
 
     @delete("/{scenario_id:str}", operation_id="deleteScenario", sync_to_thread=True)
     def remove(
-        self, scenario_id: FromPath[str], scenarios: Stored,
-        if_match: IfMatch = None,
-    ) -> None:  # fmt: skip
+        self, scenario_id: FromPath[str], scenarios: Stored, if_match: IfMatch = None
+    ) -> None:
         """Put a scenario away; it can be restored."""
         scenarios.delete(scenario_id, require_match(if_match))
 
-    @post("/{scenario_id:str}/restore", operation_id="restoreScenario", sync_to_thread=True,
-          status_code=200, opt={"bodiless": True})  # fmt: skip
+    @post(
+        "/{scenario_id:str}/restore",
+        operation_id="restoreScenario",
+        sync_to_thread=True,
+        status_code=200,
+        opt={"bodiless": True},
+    )
     def restore(
-        self, scenario_id: FromPath[str], scenarios: Stored,
-        if_match: IfMatch = None,
-    ) -> Response[StoredScenario]:  # fmt: skip
+        self, scenario_id: FromPath[str], scenarios: Stored, if_match: IfMatch = None
+    ) -> Response[StoredScenario]:
         """Bring a deleted scenario back."""
         return _response(scenarios.restore(scenario_id, require_match(if_match)))
 
-    @post("/{scenario_id:str}/recompute", operation_id="recomputeScenario", sync_to_thread=True,
-          status_code=200, opt={"bodiless": True})  # fmt: skip
+    @post(
+        "/{scenario_id:str}/recompute",
+        operation_id="recomputeScenario",
+        sync_to_thread=True,
+        status_code=200,
+        opt={"bodiless": True},
+    )
     def recompute(
-        self, scenario_id: FromPath[str], scenarios: Stored,
-        if_match: IfMatch = None,
-    ) -> Response[StoredScenario]:  # fmt: skip
+        self, scenario_id: FromPath[str], scenarios: Stored, if_match: IfMatch = None
+    ) -> Response[StoredScenario]:
         """Store the answer of today as a new revision."""
         return _response(scenarios.recompute(scenario_id, require_match(if_match)))
 
@@ -102,10 +120,12 @@ class ScenarioController(Controller):
 
     @get("/{scenario_id:str}/plan", operation_id="getScenarioPlan", sync_to_thread=True)
     def plan(
-        self, scenario_id: FromPath[str], scenarios: Stored,
+        self,
+        scenario_id: FromPath[str],
+        scenarios: Stored,
         revision: Number = 0,
         recompute: Annotated[bool, QueryParameter()] = False,
-    ) -> Response[StoredPlan]:  # fmt: skip
+    ) -> Response[StoredPlan]:
         """Read the stored plan, whether it is stale and why, and with recompute what changed."""
         found = scenarios.plan(scenario_id, revision, recompute)
         return as_json(found)

@@ -27,7 +27,7 @@ from api.web.idempotency import Made, Once, write_once
 from api.web.problem import Problem, not_found, over_limit
 from api.web.tags import check_match, etag
 from planner.answer import Editions, Plan
-from planner.editions import current_editions
+from planner.plans.editions import current_editions
 from planner.scenario import Scenario
 
 PATH = "/v1/scenarios"
@@ -128,9 +128,11 @@ class Scenarios:
             raise not_found("revision")
         because = self._causes(found)
         head = {
-            "scenario_id": ident, "revision": found.revision, "stale": bool(because),
+            "scenario_id": ident,
+            "revision": found.revision,
+            "stale": bool(because),
             "because": [cause.model_dump() for cause in because],
-        }  # fmt: skip
+        }
         again = self._recomputed(found).model_dump_json() if recompute else "null"
         return f'{json.dumps(head)[:-1]}, "plan": {found.plan}, "recomputed": {again}}}'.encode()
 
@@ -195,8 +197,13 @@ class Scenarios:
             return told(row, after)
 
 
-def add(session: Session, workspace: str, answered: Answered, action: Action = "created",
-        ident: str | None = None) -> ScenarioRow:  # fmt: skip
+def add(
+    session: Session,
+    workspace: str,
+    answered: Answered,
+    action: Action = "created",
+    ident: str | None = None,
+) -> ScenarioRow:
     """Add a scenario with its first revision."""
     row = ScenarioRow(id=ident or new_id(), workspace=workspace, revision=1)
     row.created_at = row.updated_at = now()
@@ -220,18 +227,28 @@ def describe(row: ScenarioRow, scenario: Scenario) -> None:
 def record(row: ScenarioRow, action: Action, answered: Answered) -> RevisionRow:
     """Return the revision that stores a question with its answer."""
     return RevisionRow(
-        scenario_id=row.id, revision=row.revision, action=action,
+        scenario_id=row.id,
+        revision=row.revision,
+        action=action,
         question=answered.scenario.model_dump(mode="json", exclude_unset=True),
-        plan=answered.plan.model_dump_json(), editions=answered.plan.editions.model_dump(),
-        own=answered.own, created_at=row.updated_at,
-    )  # fmt: skip
+        plan=answered.plan.model_dump_json(),
+        editions=answered.plan.editions.model_dump(),
+        own=answered.own,
+        created_at=row.updated_at,
+    )
 
 
 def _again(row: ScenarioRow, action: Action, before: RevisionRow) -> RevisionRow:
     return RevisionRow(
-        scenario_id=row.id, revision=row.revision, action=action, question=before.question,
-        plan=before.plan, editions=before.editions, own=before.own, created_at=row.updated_at,
-    )  # fmt: skip
+        scenario_id=row.id,
+        revision=row.revision,
+        action=action,
+        question=before.question,
+        plan=before.plan,
+        editions=before.editions,
+        own=before.own,
+        created_at=row.updated_at,
+    )
 
 
 def told(row: ScenarioRow, revision: RevisionRow) -> StoredScenario:
@@ -243,19 +260,27 @@ def told(row: ScenarioRow, revision: RevisionRow) -> StoredScenario:
 def stored(row: ScenarioRow, scenario: Scenario, editions: Editions) -> StoredScenario:
     """Return the document about a stored scenario whose question is at hand."""
     return StoredScenario(
-        id=row.id, workspace=row.workspace, revision=row.revision, name=row.name,
-        tags=scenario.tags, notes=scenario.notes, scenario=scenario, editions=editions,
-        created_at=row.created_at.isoformat(), updated_at=row.updated_at.isoformat(),
+        id=row.id,
+        workspace=row.workspace,
+        revision=row.revision,
+        name=row.name,
+        tags=scenario.tags,
+        notes=scenario.notes,
+        scenario=scenario,
+        editions=editions,
+        created_at=row.created_at.isoformat(),
+        updated_at=row.updated_at.isoformat(),
         deleted_at=row.deleted_at.isoformat() if row.deleted_at else None,
-    )  # fmt: skip
+    )
 
 
 def _revision(row: RevisionRow) -> Revision:
     return Revision.model_validate(
         {
-            "revision": row.revision, "action": row.action,
+            "revision": row.revision,
+            "action": row.action,
             "scenario": Scenario.model_validate(row.question),
             "editions": Editions.model_validate(row.editions),
             "created_at": row.created_at.isoformat(),
         }
-    )  # fmt: skip
+    )

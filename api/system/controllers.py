@@ -18,7 +18,7 @@ from api.web.idempotency import Once
 from api.web.parameters import IdempotencyKey
 from api.web.problem import Problem
 from planner.answer import Answer, Editions
-from planner.editions import current_editions
+from planner.plans.editions import current_editions
 
 AnyRequest = Request[Any, Any, Any]
 PUBLIC = {"public": True}
@@ -88,9 +88,12 @@ class WorkspaceController(Controller):
 
     @post("/import", operation_id="importWorkspace", sync_to_thread=True, opt={"large": True})
     def load(
-        self, data: JSONBody[Workspace], workspaces: NamedDependency[Workspaces],
-        raw: NamedDependency[bytes], idempotency_key: IdempotencyKey = None,
-    ) -> Response[Imported]:  # fmt: skip
+        self,
+        data: JSONBody[Workspace],
+        workspaces: NamedDependency[Workspaces],
+        raw: NamedDependency[bytes],
+        idempotency_key: IdempotencyKey = None,
+    ) -> Response[Imported]:
         """Store an export under new ids, all of it or nothing."""
         once = Once.of(workspaces.workspace, idempotency_key, "/v1/workspace/import", raw)
         return workspaces.load(data, once).response()

@@ -16,13 +16,18 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.requests = Counter(
-            "planner_requests", "Requests answered", ("method", "route", "status"),
+            "planner_requests",
+            "Requests answered",
+            ("method", "route", "status"),
             registry=self.registry,
-        )  # fmt: skip
+        )
         self.seconds = Histogram(
-            "planner_request_seconds", "Time to answer [s]", ("method", "route"),
-            registry=self.registry, buckets=BUCKETS,
-        )  # fmt: skip
+            "planner_request_seconds",
+            "Time to answer [s]",
+            ("method", "route"),
+            registry=self.registry,
+            buckets=BUCKETS,
+        )
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""

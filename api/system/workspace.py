@@ -180,12 +180,16 @@ def _read(session: Session, workspace: str) -> Workspace:
 def _scenario(rows: ScenarioRepository, row: ScenarioRow) -> ScenarioPart:
     parts = [
         {
-            "revision": item.revision, "action": item.action, "question": item.question,
-            "plan": json_of(item.plan), "editions": item.editions, "own": item.own,
+            "revision": item.revision,
+            "action": item.action,
+            "question": item.question,
+            "plan": json_of(item.plan),
+            "editions": item.editions,
+            "own": item.own,
             "created_at": item.created_at,
         }
         for item in rows.revisions(row)
-    ]  # fmt: skip
+    ]
     return ScenarioPart.model_validate(
         {"id": row.id, "revisions": parts, "deleted_at": row.deleted_at}
     )
@@ -228,13 +232,17 @@ def _add_scenario(session: Session, workspace: str, part: ScenarioPart) -> str:
     ScenarioRepository.of(session).retag(row, newest.question.tags)
     session.add_all(
         RevisionRow(
-            scenario_id=row.id, revision=item.revision, action=item.action,
+            scenario_id=row.id,
+            revision=item.revision,
+            action=item.action,
             question=item.question.model_dump(mode="json", exclude_unset=True),
-            plan=json.dumps(item.plan, allow_nan=False), editions=item.editions.model_dump(),
-            own=item.own, created_at=item.created_at,
+            plan=json.dumps(item.plan, allow_nan=False),
+            editions=item.editions.model_dump(),
+            own=item.own,
+            created_at=item.created_at,
         )
         for item in part.revisions
-    )  # fmt: skip
+    )
     return row.id
 
 
@@ -251,6 +259,10 @@ def _comparison(
     ]
     asked = item.asked.model_copy(update={"scenarios": compared})
     return ComparisonRow(
-        id=ident, workspace=workspace, name=answer.name, asked=asked.model_dump(mode="json"),
-        answer=answer.model_dump_json(), created_at=now(),
-    )  # fmt: skip
+        id=ident,
+        workspace=workspace,
+        name=answer.name,
+        asked=asked.model_dump(mode="json"),
+        answer=answer.model_dump_json(),
+        created_at=now(),
+    )

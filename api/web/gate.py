@@ -71,9 +71,14 @@ class Gate:
         self.metrics.observe(scope["method"], route, status, seconds)
         found = scope.get("planner_caller")
         log.info(
-            "request", request_id=scope["planner_request_id"], method=scope["method"], route=route,
-            status=status, ms=round(seconds * 1e3, 2), workspace=found.workspace if found else None,
-        )  # fmt: skip
+            "request",
+            request_id=scope["planner_request_id"],
+            method=scope["method"],
+            route=route,
+            status=status,
+            ms=round(seconds * 1e3, 2),
+            workspace=found.workspace if found else None,
+        )
 
 
 def _given_id(value: bytes | None) -> str | None:

@@ -38,8 +38,9 @@ async def _caller(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller:
     held = services(connection)
     if given is None:
         if held.settings.keys_required:
-            raise Problem(401, "an API key is required: Authorization: Bearer KEY",
-                          headers=CHALLENGE)  # fmt: skip
+            raise Problem(
+                401, "an API key is required: Authorization: Bearer KEY", headers=CHALLENGE
+            )
         return Caller(DEFAULT_WORKSPACE, "write")
     kind, _, key = given.partition(" ")
     found = None

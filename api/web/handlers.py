@@ -95,9 +95,11 @@ def on_storage(request: AnyRequest, error: Exception) -> Response[bytes]:
 def on_other(request: AnyRequest, error: Exception) -> Response[bytes]:
     """Log a defect with its request id, and answer without a word about it."""
     log.error(
-        "unhandled", request_id=request_id(request.scope), error=type(error).__name__,
+        "unhandled",
+        request_id=request_id(request.scope),
+        error=type(error).__name__,
         exc_info=error,
-    )  # fmt: skip
+    )
     return answer(request, Problem(500, "the service failed; the log has it by its request id"))
 
 

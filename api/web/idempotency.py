@@ -66,9 +66,13 @@ def write_once(database: Database, once: Once, make: Callable[[Session], Made]) 
     try:
         with database.writing() as session:
             row = IdempotencyRow(
-                workspace=once.workspace, key=once.key, fingerprint=once.fingerprint,
-                status=0, headers={}, body="",
-            )  # fmt: skip
+                workspace=once.workspace,
+                key=once.key,
+                fingerprint=once.fingerprint,
+                status=0,
+                headers={},
+                body="",
+            )
             session.add(row)
             session.flush()
             made = make(session)

@@ -11,10 +11,11 @@ from pydantic import AwareDatetime, BeforeValidator
 IfMatch = Annotated[
     str | None,
     HeaderParameter(
-        name="If-Match", required=False,
+        name="If-Match",
+        required=False,
         description="ETag you read, or *; 428 without it, 412 when it is stale",
     ),
-]  # fmt: skip
+]
 IfNoneMatch = Annotated[
     str | None,
     HeaderParameter(
@@ -24,11 +25,14 @@ IfNoneMatch = Annotated[
 IdempotencyKey = Annotated[
     str | None,
     HeaderParameter(
-        name="Idempotency-Key", required=False, min_length=1, max_length=200,
+        name="Idempotency-Key",
+        required=False,
+        min_length=1,
+        max_length=200,
         pattern="^[!-~]([ -~]*[!-~])?$",
         description="1 to 200 printable ASCII characters; the same request answers the same",
     ),
-]  # fmt: skip
+]
 Limit = Annotated[int, QueryParameter(ge=1, le=200, description="items of a page")]
 Cursor = Annotated[
     str | None, QueryParameter(max_length=500, description="`next_cursor` of the page before")

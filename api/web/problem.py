@@ -40,9 +40,14 @@ class Problem(Exception):
     """An error to answer with; services raise it."""
 
     def __init__(
-        self, status: int, detail: str, *, kind: str | None = None,
-        errors: list[FieldError] | None = None, headers: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        status: int,
+        detail: str,
+        *,
+        kind: str | None = None,
+        errors: list[FieldError] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
@@ -54,9 +59,14 @@ class Problem(Exception):
     def details(self, instance: str, request_id: str) -> ProblemDetails:
         """Return the document that describes this problem."""
         return ProblemDetails(
-            type=TYPE + self.kind, title=self.title, status=self.status, detail=self.detail,
-            instance=instance, request_id=request_id, errors=self.errors,
-        )  # fmt: skip
+            type=TYPE + self.kind,
+            title=self.title,
+            status=self.status,
+            detail=self.detail,
+            instance=instance,
+            request_id=request_id,
+            errors=self.errors,
+        )
 
 
 def title(status: int) -> str:

@@ -25,9 +25,11 @@ def check_match(if_match: str, revision: int) -> None:
     """Raise 412 unless If-Match names this revision."""
     if not _names(if_match, etag(revision)):
         raise Problem(
-            412, f"it has changed since: it is at revision {revision}", kind="stale-revision",
+            412,
+            f"it has changed since: it is at revision {revision}",
+            kind="stale-revision",
             headers={"ETag": etag(revision)},
-        )  # fmt: skip
+        )
 
 
 def _names(header: str, tag: str) -> bool:

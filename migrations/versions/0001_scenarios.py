@@ -43,20 +43,24 @@ def upgrade() -> None:
         sa.Column("created_at", TIME, nullable=False),
         sa.PrimaryKeyConstraint("scenario_id", "revision", name="pk_scenario_revisions"),
         sa.ForeignKeyConstraint(
-            ["scenario_id"], ["scenarios.id"], ondelete="CASCADE",
+            ["scenario_id"],
+            ["scenarios.id"],
+            ondelete="CASCADE",
             name="fk_scenario_revisions_scenario_id",
         ),
-    )  # fmt: skip
+    )
     op.create_table(
         "scenario_tags",
         sa.Column("scenario_id", sa.String(36), nullable=False),
         sa.Column("tag", sa.String(200), nullable=False),
         sa.PrimaryKeyConstraint("scenario_id", "tag", name="pk_scenario_tags"),
         sa.ForeignKeyConstraint(
-            ["scenario_id"], ["scenarios.id"], ondelete="CASCADE",
+            ["scenario_id"],
+            ["scenarios.id"],
+            ondelete="CASCADE",
             name="fk_scenario_tags_scenario_id",
         ),
-    )  # fmt: skip
+    )
     op.create_index("ix_scenario_tags_tag", "scenario_tags", ["tag"])
     op.create_table(
         "idempotency_keys",

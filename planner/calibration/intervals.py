@@ -8,12 +8,7 @@ from typing import Any
 
 from planner.calibration.subject import Subject
 
-NEARNESS = (
-    "measured accelerator and model",
-    "measured accelerator",
-    "family",
-    "datasheet only",
-)
+NEARNESS = ("measured accelerator and model", "measured accelerator", "family", "datasheet only")
 """Classes of cases: what is measured, from near to far."""
 
 COVERED = ("pairs", "gpus", "families", "vendors")

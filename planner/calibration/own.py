@@ -1,6 +1,6 @@
 """Factors a user fitted to measurements of their own, kept in the user's data directory.
 
-`planner calibrate --add` writes them (`planner.measurements.local`); here they are only read, with
+`planner calibrate --add` writes them (`planner.fitting.kept`); here they are only read, with
 nothing loaded that a plan does not need. `PLANNER_DATA_DIR` overrides where.
 """
 

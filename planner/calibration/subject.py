@@ -41,18 +41,24 @@ class Subject:
 
 
 def subject_of(
-    spec: ModelSpec, accelerator: Accelerator, formats: Formats, engine: str | None,
-    version: str | None = None, **more: str,
-) -> Subject:  # fmt: skip
+    spec: ModelSpec,
+    accelerator: Accelerator,
+    formats: Formats,
+    engine: str | None,
+    version: str | None = None,
+    **more: str,
+) -> Subject:
     """Return the tags of a model on an accelerator under an engine, and `more` of the caller's."""
-    return Subject({
-        **accelerator_tags(accelerator),
-        **engine_tags(engine, version),
-        "network": network(spec),
-        "model": f"{spec.model_type} {spec.total_params / 1e9:.1f}B",
-        "weights": format_class(formats.weights["experts" if "moe" in spec.kind else "mlp"].id),
-        **more,
-    })  # fmt: skip
+    return Subject(
+        {
+            **accelerator_tags(accelerator),
+            **engine_tags(engine, version),
+            "network": network(spec),
+            "model": f"{spec.model_type} {spec.total_params / 1e9:.1f}B",
+            "weights": format_class(formats.weights["experts" if "moe" in spec.kind else "mlp"].id),
+            **more,
+        }
+    )
 
 
 def accelerator_tags(accelerator: Accelerator) -> dict[str, str]:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -17,7 +12,7 @@ import numpy as np
 from planner.calibration.intervals import Intervals
 from planner.calibration.subject import PHASED, PROMPT, Subject
 from planner.roofline import Array
-from planner.timing import Efficiency, Item
+from planner.step.timing import Efficiency, Item
 
 EDITION = "2026-11-29"
 
@@ -120,8 +115,7 @@ def from_json(content: Mapping[str, Any]) -> Calibration:
         edition=content["edition"],
         parameters={
             name: Parameter(
-                tuple(tuple(level) for level in row["levels"]), row["values"],
-                tuple(row["factors"]),
+                tuple(tuple(level) for level in row["levels"]), row["values"], tuple(row["factors"])
             )
             for name, row in content["parameters"].items()
         },
@@ -130,43 +124,4 @@ def from_json(content: Mapping[str, Any]) -> Calibration:
         speculation=Speculation(**content["speculation"]),
         intervals=Intervals.of(content["intervals"]),
         provenance=content["provenance"],
-    )  # fmt: skip
-
-
-_CHOSEN: ContextVar[Calibration | None] = ContextVar("calibration", default=None)
-
-
-@contextmanager
-def using(calibration: Calibration | None) -> Iterator[None]:
-    """Answer with a calibration inside the block; None leaves the one in use outside of it.
-
-    Only in this thread or task: others started inside have to choose for themselves.
-    """
-    before = _CHOSEN.set(calibration or _CHOSEN.get())
-    try:
-        yield
-    finally:
-        _CHOSEN.reset(before)
-
-
-def current() -> Calibration:
-    """Return the calibration in use: the one of `using`, else the shipped one, with the factors
-    that the user of this machine keeps if any.
-
-    Raises BrokenLocal (a ValueError) where those cannot be read.
-    """
-    return _CHOSEN.get() or _of_this_machine()
-
-
-@cache
-def _of_this_machine() -> Calibration:
-    from planner.calibration.own import with_own
-
-    return with_own(shipped())
-
-
-@cache
-def shipped() -> Calibration:
-    """Return the calibration that comes with the package."""
-    text = files("planner.calibration").joinpath(f"data/calibration-{EDITION}.json")
-    return from_json(json.loads(text.read_text("utf-8")))
+    )

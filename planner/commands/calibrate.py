@@ -11,8 +11,8 @@ import click
 from planner.commands.options import json_option
 
 if TYPE_CHECKING:
-    from planner.measurements import Measurements
-    from planner.measurements.refit import Fit
+    from planner.benchmarks import Measurements
+    from planner.fitting.own import Fit
 
 CONTEXT = (
     click.option("--model", metavar="MODEL", help="What the results ran, if they do not say."),
@@ -37,13 +37,21 @@ def context_options(function: Any) -> Any:
 
 
 @click.command()
-@click.option("--add", "results", multiple=True, metavar="RESULTS",
-              type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Results of a benchmark to refit with; may be given several times.")  # fmt: skip
+@click.option(
+    "--add",
+    "results",
+    multiple=True,
+    metavar="RESULTS",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Results of a benchmark to refit with; may be given several times.",
+)
 @context_options
 @click.option("--forget", is_flag=True, help="Remove the measurements added and their refit.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
-              help="Where to write a full fit; here, by its edition, if not given.")  # fmt: skip
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write a full fit; here, by its edition, if not given.",
+)
 @json_option
 def command(
     results: tuple[Path, ...], forget: bool, output: Path | None, as_json: bool, **context: Any
@@ -69,9 +77,9 @@ def command(
 
 
 def _fit(output: Path | None) -> None:
-    from planner.calibration.refit import refit_committed
+    from planner.accuracy.holdout import NEAR, Holdout, intervals
     from planner.calibration.table import EDITION
-    from planner.validation.holdout import NEAR, Holdout, intervals
+    from planner.fitting.refit import refit_committed
 
     refit = refit_committed()
     holdout = Holdout(refit)
@@ -85,15 +93,15 @@ def _fit(output: Path | None) -> None:
 
 
 def _forget() -> None:
-    from planner.measurements.local import forget
+    from planner.fitting.kept import forget
 
     click.echo("local calibration removed" if forget() else "there is no local calibration")
 
 
 def _add(results: tuple[Path, ...], context: dict[str, Any], as_json: bool) -> None:
+    from planner.benchmarks import Context, read_measurements
     from planner.calibration import shipped
-    from planner.measurements import Context, read_measurements
-    from planner.measurements.local import add
+    from planner.fitting.kept import add
 
     read = [read_measurements(path, Context(**context)) for path in results]
     found = add([row for one in read for row in one.rows], shipped())
@@ -129,11 +137,13 @@ def _print(results: tuple[Path, ...], read: list[Measurements], found: Fit) -> N
         click.echo(f"left out: {note}")
     rows = [
         (
-            name, f"{found.before[name]:.1%}", f"{found.after[name]:.1%}",
+            name,
+            f"{found.before[name]:.1%}",
+            f"{found.after[name]:.1%}",
             f"{found.left_out[name]:.1%}" if name in found.left_out else "–",
         )
         for name in found.before
-    ]  # fmt: skip
+    ]
     title = f"median error over {found.rows} runs kept"
     print_table(("quantity", "shipped", "refitted", "left out"), rows, title)
     factors = [(key, f"{value:.3f}") for level in found.factors for key, value in level.items()]

@@ -35,8 +35,9 @@ def list_command(
     from planner.hw import describe, list_accelerators
 
     smallest = None if memory_gb is None else memory_gb * 1e9
-    found = list_accelerators(vendor=vendor, kind=kind, format=number_format, text=text,
-                              min_memory_bytes=smallest)  # fmt: skip
+    found = list_accelerators(
+        vendor=vendor, kind=kind, format=number_format, text=text, min_memory_bytes=smallest
+    )
     if as_json:
         click.echo(json.dumps([describe(a) for a in found], indent=2))
         return
@@ -54,7 +55,7 @@ def list_command(
             )
             for a in found
         ],
-    )  # fmt: skip
+    )
 
 
 def _first(by_format: Mapping[str, float], *formats: str, unit: str = "") -> str:

@@ -30,26 +30,51 @@ def command(
 ) -> None:
     """Place every kernel of MODEL's layers on an accelerator's roofline, each on its own."""
     from planner.hw import get_accelerator
-    from planner.kernel_view import place
     from planner.models import get_model
+    from planner.step.placement import place
 
     spec = get_model(model)
-    result = place(spec, get_accelerator(gpu), spec.formats(weights, kv), batch, context,
-                   "prefill" if prefill else "decode")  # fmt: skip
+    result = place(
+        spec,
+        get_accelerator(gpu),
+        spec.formats(weights, kv),
+        batch,
+        context,
+        "prefill" if prefill else "decode",
+    )
     if as_json:
         print_json(result)
         return
     print_table(
-        ("kernel", "layers", "format", "FLOP", "bytes", "FLOP/byte", "ridge", "attains", "time",
-         "bound", "what helps"),
+        (
+            "kernel",
+            "layers",
+            "format",
+            "FLOP",
+            "bytes",
+            "FLOP/byte",
+            "ridge",
+            "attains",
+            "time",
+            "bound",
+            "what helps",
+        ),
         [
             (
-                f"{k.layer} {k.name}", str(k.layers), k.format, scaled(k.flops, ""),
-                scaled(k.bytes, "B"), number(k.arithmetic_intensity), number(k.ridge_point),
-                scaled(k.attainable_flops_per_s, "FLOP/s"), seconds(k.time_s), k.bound, k.advice,
+                f"{k.layer} {k.name}",
+                str(k.layers),
+                k.format,
+                scaled(k.flops, ""),
+                scaled(k.bytes, "B"),
+                number(k.arithmetic_intensity),
+                number(k.ridge_point),
+                scaled(k.attainable_flops_per_s, "FLOP/s"),
+                seconds(k.time_s),
+                k.bound,
+                k.advice,
             )
             for k in result.kernels
         ],
         title=f"{result.model} on {result.gpu}, {result.phase} at batch {result.batch}, context "
         f"{result.context:,}: kernels of one layer of each kind",
-    )  # fmt: skip
+    )

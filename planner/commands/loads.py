@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from planner.distributions import MOST_REQUESTS
+from planner.workload.distributions import MOST_REQUESTS
 
 LENGTHS = "accepted: TOKENS, lognormal:MEAN:CV, uniform:LOW:HIGH, or @FILE of one length a line"
 SPLIT = ("tp", "pp", "ep", "attention_dp")
@@ -96,9 +96,11 @@ def disaggregated(text: str) -> Any:
 
 
 LOADS: dict[str, Callable[[str], Any]] = {
-    "isl": lengths, "osl": lengths, "speculation": speculation,
+    "isl": lengths,
+    "osl": lengths,
+    "speculation": speculation,
     "disaggregated": disaggregated,
-}  # fmt: skip
+}
 """The parser of each field of a scenario that is a load."""
 
 

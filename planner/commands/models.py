@@ -33,13 +33,17 @@ def list_command(family: str | None, kind: str | None, text: str | None, as_json
         ("id", "kind", "parameters", "active", "KV/token", "weights", "quantization"),
         [
             (
-                m["id"], m["kind"], count(m["total_params"]), count(m["active_params"]),
-                scaled(m["kv_bytes_per_token"], "B"), scaled(m["weights_bytes"], "B"),
+                m["id"],
+                m["kind"],
+                count(m["total_params"]),
+                count(m["active_params"]),
+                scaled(m["kv_bytes_per_token"], "B"),
+                scaled(m["weights_bytes"], "B"),
                 m["quantization"],
             )
             for m in found
         ],
-    )  # fmt: skip
+    )
 
 
 @command.command("show")

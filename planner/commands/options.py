@@ -48,14 +48,18 @@ def gpu_option(function: Function) -> Function:
 
 def deployment_options(function: Function) -> Function:
     """Add the options that say how a model is deployed."""
-    for option in reversed((
-        click.option("--tp", type=int, default=1, help="Tensor-parallel ranks."),
-        click.option("--pp", type=int, default=1, help="Pipeline stages."),
-        click.option("--ep", type=int, default=1, help="Expert-parallel ranks."),
-        click.option("--attention-dp", type=int, default=1, help="Attention data-parallel ranks."),
-        click.option("--replicas", type=int, default=1, help="Equal replicas."),
-        *FORMAT_OPTIONS,
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option("--tp", type=int, default=1, help="Tensor-parallel ranks."),
+            click.option("--pp", type=int, default=1, help="Pipeline stages."),
+            click.option("--ep", type=int, default=1, help="Expert-parallel ranks."),
+            click.option(
+                "--attention-dp", type=int, default=1, help="Attention data-parallel ranks."
+            ),
+            click.option("--replicas", type=int, default=1, help="Equal replicas."),
+            *FORMAT_OPTIONS,
+        )
+    ):
         function = option(function)
     return function
 
@@ -70,21 +74,34 @@ FORMAT_OPTIONS = (
 
 def load_options(function: Function) -> Function:
     """Add the options that say what load a deployment is under."""
-    for option in reversed((
-        click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64."),
-        click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache."),
-        click.option("--concurrency", type=int, help="Closed-loop clients."),
-        click.option("--isl", type=LENGTHS, help=f"Input tokens of a request: {SPREAD}."),
-        click.option("--osl", type=LENGTHS, help="Output tokens of a request, likewise."),
-        click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),
-        click.option("--speculation", type=DRAFTS, help="Drafts a step, and tokens it yields: "
-                     "1 or 1:1.8."),
-        click.option("--disaggregated", type=WORKERS, help="Prefill on workers of its own: same, "
-                     "or where they differ from decode's, tp=4:busy=0.7."),
-        click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
-        click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
-        click.option("--percentile", type=float, default=50, help="Percentile of the "
-                     "prediction's uncertainty the limits apply to."),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64."),
+            click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache."),
+            click.option("--concurrency", type=int, help="Closed-loop clients."),
+            click.option("--isl", type=LENGTHS, help=f"Input tokens of a request: {SPREAD}."),
+            click.option("--osl", type=LENGTHS, help="Output tokens of a request, likewise."),
+            click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),
+            click.option(
+                "--speculation",
+                type=DRAFTS,
+                help="Drafts a step, and tokens it yields: 1 or 1:1.8.",
+            ),
+            click.option(
+                "--disaggregated",
+                type=WORKERS,
+                help="Prefill on workers of its own: same, "
+                "or where they differ from decode's, tp=4:busy=0.7.",
+            ),
+            click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
+            click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
+            click.option(
+                "--percentile",
+                type=float,
+                default=50,
+                help="Percentile of the prediction's uncertainty the limits apply to.",
+            ),
+        )
+    ):
         function = option(function)
     return function

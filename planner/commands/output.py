@@ -54,8 +54,9 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
 
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i in (0, len(columns) - 1) else "right",
-                         overflow="fold")  # fmt: skip
+        table.add_column(
+            column, justify="left" if i in (0, len(columns) - 1) else "right", overflow="fold"
+        )
     for row in rows:
         table.add_row(*(Text(cell, style=BOUND_COLOURS.get(cell, "")) for cell in row))
     Console().print(table)

@@ -33,7 +33,7 @@ def command(as_json: bool, **fields: Any) -> None:
 
     MODEL is a catalogue id, a config.json, a directory that holds one, or a .gguf file.
     """
-    from planner.planning import plan
+    from planner.plans.planning import plan
     from planner.scenario import Scenario
 
     result = plan(Scenario(**fields), advice=not as_json)
@@ -102,17 +102,34 @@ def _print_limits(result: answer.Plan) -> None:
 def _print_points(result: answer.Plan) -> None:
     rows = [
         (
-            str(p.batch), f"{p.context:,}", number(p.arithmetic_intensity), seconds(p.tpot_s.p50),
-            _range(p.tpot_s), _tokens(p.tokens_per_s), _tokens(p.tokens_per_s_per_gpu),
-            percent(p.mbu), percent(p.mfu), p.bound,
+            str(p.batch),
+            f"{p.context:,}",
+            number(p.arithmetic_intensity),
+            seconds(p.tpot_s.p50),
+            _range(p.tpot_s),
+            _tokens(p.tokens_per_s),
+            _tokens(p.tokens_per_s_per_gpu),
+            percent(p.mbu),
+            percent(p.mfu),
+            p.bound,
         )
         for p in result.points[:MOST_ROWS]
-    ]  # fmt: skip
+    ]
     print_table(
-        ("batch", "context", "FLOP/byte", "TPOT", "p10 – p90", "in all", "per GPU", "MBU", "MFU",
-         "bound"),
+        (
+            "batch",
+            "context",
+            "FLOP/byte",
+            "TPOT",
+            "p10 – p90",
+            "in all",
+            "per GPU",
+            "MBU",
+            "MFU",
+            "bound",
+        ),
         rows,
-    )  # fmt: skip
+    )
     if len(result.points) > MOST_ROWS:
         click.echo(f"… and {len(result.points) - MOST_ROWS} more points (--json gives all)")
 
@@ -174,11 +191,17 @@ def _print_kernels(result: answer.Plan) -> None:
         ("kernel", "launches", "FLOP", "bytes", "FLOP/byte", "time", "share", "bound"),
         [
             (
-                k.name, str(k.count), scaled(k.flops, ""), scaled(k.bytes, "B"),
-                number(k.arithmetic_intensity), seconds(k.time_s), percent(k.share), k.bound,
+                k.name,
+                str(k.count),
+                scaled(k.flops, ""),
+                scaled(k.bytes, "B"),
+                number(k.arithmetic_intensity),
+                seconds(k.time_s),
+                percent(k.share),
+                k.bound,
             )
             for k in result.kernels
         ],
         title=f"kernels of one step at batch {point.batch}, context {point.context:,}, "
         f"on a rank{yields}",
-    )  # fmt: skip
+    )

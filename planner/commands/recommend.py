@@ -11,7 +11,7 @@ from planner.commands.output import print_json, print_notes, print_table, print_
 from planner.units import number, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from planner.recommend import Choice
+    from planner.plans.recommend import Choice
 
 
 @click.command()
@@ -35,16 +35,20 @@ def command(
     **choice: Any,
 ) -> None:
     """Say which batch of MODEL to run on each accelerator, best tokens/s per GPU first."""
-    from planner.recommend import RecommendationRequest, recommend
+    from planner.plans.recommend import RecommendationRequest, recommend
 
     if bool(gpus) == everything:
         raise click.UsageError("gpu: give --gpu once or more, or --all")
     result = recommend(
         RecommendationRequest(
-            model=model, context=context, tpot_ms=tpot_ms, tp=tp,
-            gpu=None if everything else list(gpus), **choice,
+            model=model,
+            context=context,
+            tpot_ms=tpot_ms,
+            tp=tp,
+            gpu=None if everything else list(gpus),
+            **choice,
         )
-    )  # fmt: skip
+    )
     if as_json:
         print_json(result)
         return
@@ -58,18 +62,36 @@ def command(
             f"at {seconds(best.tpot_s.p50)}."
         )
     print_table(
-        ("gpu", "tp", "batch", "per GPU", "in all", "TPOT", "FLOP/byte", "free", "$/Mtok", "binds",
-         "bound"),
+        (
+            "gpu",
+            "tp",
+            "batch",
+            "per GPU",
+            "in all",
+            "TPOT",
+            "FLOP/byte",
+            "free",
+            "$/Mtok",
+            "binds",
+            "bound",
+        ),
         [
             (
-                _named(c), str(c.tp), str(c.batch), scaled(c.tokens_per_s_per_gpu, "tok/s"),
-                scaled(c.tokens_per_s, "tok/s"), seconds(c.tpot_s.p50),
-                number(c.arithmetic_intensity), percent(c.headroom),
-                number(c.usd_per_million_tokens), c.binds, c.bound,
+                _named(c),
+                str(c.tp),
+                str(c.batch),
+                scaled(c.tokens_per_s_per_gpu, "tok/s"),
+                scaled(c.tokens_per_s, "tok/s"),
+                seconds(c.tpot_s.p50),
+                number(c.arithmetic_intensity),
+                percent(c.headroom),
+                number(c.usd_per_million_tokens),
+                c.binds,
+                c.bound,
             )
             for c in result.choices
         ],
-    )  # fmt: skip
+    )
     if result.refused:
         print_table(("cannot", "why"), [(r.gpu, r.reason) for r in result.refused])
     print_notes(result.notes)

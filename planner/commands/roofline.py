@@ -15,26 +15,37 @@ from planner.units import number, scaled
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def command(gpus: tuple[str, ...], as_json: bool) -> None:
     """Show peak, bandwidth and ridge point of each format, spec and measured side by side."""
-    from planner.ridges import ridges
+    from planner.step.ridges import ridges
 
     rows = ridges(gpus)
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
     print_table(
-        ("gpu", "format", "peak", "bandwidth", "ridge", "measured peak", "measured bandwidth",
-         "measured ridge"),
+        (
+            "gpu",
+            "format",
+            "peak",
+            "bandwidth",
+            "ridge",
+            "measured peak",
+            "measured bandwidth",
+            "measured ridge",
+        ),
         [
             (
-                row["gpu"], row["format"], scaled(row["peak_flops_per_s"], "FLOP/s"),
-                scaled(row["bandwidth_bytes_per_s"], "B/s"), number(row["ridge_point"]),
+                row["gpu"],
+                row["format"],
+                scaled(row["peak_flops_per_s"], "FLOP/s"),
+                scaled(row["bandwidth_bytes_per_s"], "B/s"),
+                number(row["ridge_point"]),
                 _optional(row["measured_flops_per_s"], "FLOP/s"),
                 _optional(row["measured_bandwidth_bytes_per_s"], "B/s"),
                 number(row["measured_ridge_point"]),
             )
             for row in rows
         ],
-    )  # fmt: skip
+    )
 
 
 def _optional(value: float | None, unit: str) -> str:

@@ -8,11 +8,7 @@ from typing import Any
 
 import click
 
-from planner.commands.options import (
-    NUMBERS,
-    json_option,
-    model_argument,
-)
+from planner.commands.options import NUMBERS, json_option, model_argument
 from planner.commands.output import print_json
 
 
@@ -34,12 +30,18 @@ def _words(_: click.Context, __: click.Parameter, value: str | None) -> list[str
 @click.option("--engine", metavar="ENGINE", help="vllm, sglang, trtllm or llama.cpp.")
 @json_option
 def command(
-    as_json: bool, model: str, gpu: list[str], pp: int, ep: int, attention_dp: int,
-    engine: str | None, **axes: Any,
-) -> None:  # fmt: skip
+    as_json: bool,
+    model: str,
+    gpu: list[str],
+    pp: int,
+    ep: int,
+    attention_dp: int,
+    engine: str | None,
+    **axes: Any,
+) -> None:
     """Answer every combination of the axes for MODEL; CSV unless --json."""
+    from planner.plans.sweep import SweepRequest, sweep
     from planner.scenario import Scenario
-    from planner.sweep import SweepRequest, sweep
 
     base = Scenario(model=model, gpu=gpu[0], pp=pp, ep=ep, attention_dp=attention_dp, engine=engine)
     result = sweep(SweepRequest(scenario=base, gpu=gpu, **axes))

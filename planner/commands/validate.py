@@ -13,10 +13,10 @@ import click
 from planner.commands.output import print_table
 
 if TYPE_CHECKING:
-    from planner.validation.holdout import Holdout
-    from planner.validation.predict import Prediction
-    from planner.validation.report import Line
-    from planner.validation.rows import Kind
+    from planner.accuracy.holdout import Holdout
+    from planner.accuracy.report import Line
+    from planner.runs.predict import Prediction
+    from planner.runs.rows import Kind
 
 COLUMNS: dict[Kind, tuple[str, ...]] = {
     "serving": ("ttft_ms", "tpot_ms", "tpot_p10_ms", "tpot_p90_ms", "ttft_p10_ms", "ttft_p90_ms"),
@@ -27,12 +27,20 @@ COLUMNS: dict[Kind, tuple[str, ...]] = {
 
 
 @click.command()
-@click.argument("rows_csv", required=False,
-                type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
-@click.option("--predictions", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write a prediction for every row to this CSV file.")  # fmt: skip
-@click.option("--report", "report_md", type=click.Path(dir_okay=False, path_type=Path),
-              help="Without ROWS_CSV: write the report there, its charts beside it.")  # fmt: skip
+@click.argument(
+    "rows_csv", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "--predictions",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a prediction for every row to this CSV file.",
+)
+@click.option(
+    "--report",
+    "report_md",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Without ROWS_CSV: write the report there, its charts beside it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
 def command(
     rows_csv: Path | None, predictions: Path | None, report_md: Path | None, as_json: bool
@@ -53,9 +61,9 @@ def command(
     if rows_csv is None:
         _left_out(report_md, as_json)
         return
-    from planner.validation import report
-    from planner.validation.predict import predict
-    from planner.validation.rows import read_rows
+    from planner.accuracy import report
+    from planner.runs.predict import predict
+    from planner.runs.rows import read_rows
 
     rows = read_rows(rows_csv)
     if not rows:
@@ -75,8 +83,8 @@ def command(
 
 
 def _left_out(report_md: Path | None, as_json: bool) -> None:
-    from planner.calibration.refit import refit_committed
-    from planner.validation.holdout import Holdout
+    from planner.accuracy.holdout import Holdout
+    from planner.fitting.refit import refit_committed
 
     holdout = Holdout(refit_committed())
     if as_json:
@@ -87,8 +95,8 @@ def _left_out(report_md: Path | None, as_json: bool) -> None:
 
 def _summary(holdout: Holdout) -> dict[str, Any]:
     """Errors of the committed rows by what was left out of the fit together with a row."""
-    from planner.validation import report
-    from planner.validation.accuracy import WAYS
+    from planner.accuracy import report
+    from planner.accuracy.accuracy import WAYS
 
     found: dict[str, Any] = {}
     for way in WAYS:
@@ -103,7 +111,7 @@ def _summary(holdout: Holdout) -> dict[str, Any]:
 
 
 def _report(holdout: Holdout, report_md: Path | None, quiet: bool) -> None:
-    from planner.validation.accuracy import report
+    from planner.accuracy.accuracy import report
 
     found = report(holdout)
     if report_md is None:
@@ -136,11 +144,14 @@ def _print(lines: Sequence[Line]) -> None:
         rows = [
             (
                 f"{line.by} {line.group}".strip(),
-                f"{line.errors.rows}", f"{line.errors.median:.1%}", f"{line.errors.mean:.1%}",
-                f"{line.errors.p90:.1%}", f"{line.errors.bias:+.1%}",
+                f"{line.errors.rows}",
+                f"{line.errors.median:.1%}",
+                f"{line.errors.mean:.1%}",
+                f"{line.errors.p90:.1%}",
+                f"{line.errors.bias:+.1%}",
                 "" if line.errors.covered is None else f"{line.errors.covered:.0%}",
             )
             for line in lines
             if line.quantity == quantity
-        ]  # fmt: skip
+        ]
         print_table(("rows", "n", "median", "mean", "P90", "bias", "in p10–p90"), rows, quantity)

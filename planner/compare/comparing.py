@@ -17,7 +17,7 @@ from planner.compare.answers import (
 from planner.compare.attribution import Path, attribution, path
 from planner.compare.exact import Grid
 from planner.compare.figures import FIGURES, Answered, Figure, answered
-from planner.editions import current_editions
+from planner.plans.editions import current_editions
 from planner.scenario import Scenario
 
 CRITERIA = ("tpot_s", "tokens_per_s_per_gpu", "usd_per_million_tokens")
@@ -108,8 +108,13 @@ def _grid(figure: Figure, found: Sequence[Answered], ways: dict[str, Path]) -> G
     return Grid.over(value for one in seen if (value := figure.read(one)) is not None)
 
 
-def _row(figure: Figure, found: Sequence[Answered], labels: Sequence[str], baseline: int,
-         grids: dict[str, Grid]) -> FigureRow:  # fmt: skip
+def _row(
+    figure: Figure,
+    found: Sequence[Answered],
+    labels: Sequence[str],
+    baseline: int,
+    grids: dict[str, Grid],
+) -> FigureRow:
     grid = grids[figure.name]
     raw = [figure.read(one) for one in found]
     values = [None if value is None else grid.snap(value) for value in raw]
@@ -126,8 +131,9 @@ def _row(figure: Figure, found: Sequence[Answered], labels: Sequence[str], basel
     )
 
 
-def _best(figure: Figure, values: Sequence[float | None], fits: Sequence[bool],
-          labels: Sequence[str]) -> list[str]:  # fmt: skip
+def _best(
+    figure: Figure, values: Sequence[float | None], fits: Sequence[bool], labels: Sequence[str]
+) -> list[str]:
     known = [v for v, fit in zip(values, fits, strict=True) if v is not None and fit]
     if figure.better is None or len(known) < 2 or len(set(known)) == 1:
         return []
@@ -140,11 +146,14 @@ def _pareto(rows: Sequence[FigureRow], found: Sequence[Answered], labels: Sequen
     """Return the Pareto set among the scenarios that fit, over criteria that all of them have."""
     used = [row for row in rows if row.figure in CRITERIA and None not in row.values]
     scores = {
-        label: tuple((v or 0.0) * (1 if row.better == "lower" else -1)
-                     for row in used for v in [row.values[index]])
+        label: tuple(
+            (v or 0.0) * (1 if row.better == "lower" else -1)
+            for row in used
+            for v in [row.values[index]]
+        )
         for index, (label, one) in enumerate(zip(labels, found, strict=True))
         if one.plan.memory.fits
-    }  # fmt: skip
+    }
     dominated = []
     for label, score in scores.items():
         better = [

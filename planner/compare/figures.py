@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from planner import answer
 from planner.compare.answers import Better
-from planner.distributions import mean_context
 from planner.hw import get_accelerator, price_per_hour
-from planner.parallel import Sharding
-from planner.planning import plan
+from planner.plans.planning import plan
 from planner.scenario import Scenario
+from planner.step.parallel import Sharding
+from planner.workload.distributions import mean_context
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,11 @@ def _running(scenario: Scenario, found: answer.Plan) -> answer.Plan:
     state = {
         "batch": [max(1, round(served.running_batch))],
         "context": [mean_context(scenario.isl, scenario.osl)],
-        "concurrency": None, "isl": None, "osl": None, "disaggregated": None,
-    }  # fmt: skip
+        "concurrency": None,
+        "isl": None,
+        "osl": None,
+        "disaggregated": None,
+    }
     return plan(scenario.model_copy(update=state))
 
 
@@ -112,50 +115,154 @@ def _cost(of: Answered) -> float | None:
 FIGURES = (
     Figure("tpot_s", "time per output token", "s", "lower", _tpot, attributed=True),
     Figure(
-        "ttft_s", "time to first token", "s", "lower",
-        lambda of: of.serving.ttft_s.p50 if of.serving else None, attributed=True,
+        "ttft_s",
+        "time to first token",
+        "s",
+        "lower",
+        lambda of: of.serving.ttft_s.p50 if of.serving else None,
+        attributed=True,
     ),
-    Figure("tokens_per_s", "output of all replicas", "token/s", "higher",
-           lambda of: of.tokens_per_s, attributed=True),
-    Figure("tokens_per_s_per_gpu", "output of one GPU", "token/s", "higher",
-           lambda of: of.tokens_per_s / of.gpus, attributed=True),
-    Figure("tokens_per_s_per_user", "what one user sees", "token/s", "higher",
-           lambda of: 1.0 / _tpot(of), attributed=True),
-    Figure("usd_per_million_tokens", "cost of a million output tokens", "USD", "lower", _cost,
-           attributed=True),
-    Figure("usd_per_hour", "cost of all GPUs", "USD/h", "lower", lambda of: of.usd_per_hour,
-           attributed=True),
-    Figure("gpus", "GPUs over all replicas and prefill workers", "", "lower",
-           lambda of: float(of.gpus)),
-    Figure("roofline_tpot_s", "time per output token on the datasheet roofline", "s", "lower",
-           lambda of: of.point.roofline_tpot_s, attributed=True),
-    Figure("arithmetic_intensity", "of the decode step", "FLOP/byte", None,
-           lambda of: of.point.arithmetic_intensity, attributed=True),
-    Figure("ridge_point", "of the format most FLOPs run in", "FLOP/byte", None,
-           lambda of: of.plan.limits.ridge_point),
-    Figure("saturation_intensity", "intensity as the batch grows", "FLOP/byte", None,
-           lambda of: of.plan.limits.saturation_intensity),
-    Figure("crossover_batch", "batch where decode turns compute-bound", "", None,
-           lambda of: _whole(of.plan.limits.crossover_batch)),
-    Figure("knee_batch", "batch where throughput bends", "", None,
-           lambda of: _whole(of.plan.limits.knee_batch)),
+    Figure(
+        "tokens_per_s",
+        "output of all replicas",
+        "token/s",
+        "higher",
+        lambda of: of.tokens_per_s,
+        attributed=True,
+    ),
+    Figure(
+        "tokens_per_s_per_gpu",
+        "output of one GPU",
+        "token/s",
+        "higher",
+        lambda of: of.tokens_per_s / of.gpus,
+        attributed=True,
+    ),
+    Figure(
+        "tokens_per_s_per_user",
+        "what one user sees",
+        "token/s",
+        "higher",
+        lambda of: 1.0 / _tpot(of),
+        attributed=True,
+    ),
+    Figure(
+        "usd_per_million_tokens",
+        "cost of a million output tokens",
+        "USD",
+        "lower",
+        _cost,
+        attributed=True,
+    ),
+    Figure(
+        "usd_per_hour",
+        "cost of all GPUs",
+        "USD/h",
+        "lower",
+        lambda of: of.usd_per_hour,
+        attributed=True,
+    ),
+    Figure(
+        "gpus", "GPUs over all replicas and prefill workers", "", "lower", lambda of: float(of.gpus)
+    ),
+    Figure(
+        "roofline_tpot_s",
+        "time per output token on the datasheet roofline",
+        "s",
+        "lower",
+        lambda of: of.point.roofline_tpot_s,
+        attributed=True,
+    ),
+    Figure(
+        "arithmetic_intensity",
+        "of the decode step",
+        "FLOP/byte",
+        None,
+        lambda of: of.point.arithmetic_intensity,
+        attributed=True,
+    ),
+    Figure(
+        "ridge_point",
+        "of the format most FLOPs run in",
+        "FLOP/byte",
+        None,
+        lambda of: of.plan.limits.ridge_point,
+    ),
+    Figure(
+        "saturation_intensity",
+        "intensity as the batch grows",
+        "FLOP/byte",
+        None,
+        lambda of: of.plan.limits.saturation_intensity,
+    ),
+    Figure(
+        "crossover_batch",
+        "batch where decode turns compute-bound",
+        "",
+        None,
+        lambda of: _whole(of.plan.limits.crossover_batch),
+    ),
+    Figure(
+        "knee_batch",
+        "batch where throughput bends",
+        "",
+        None,
+        lambda of: _whole(of.plan.limits.knee_batch),
+    ),
     Figure("mbu", "share of peak bandwidth", "", None, lambda of: of.point.mbu),
     Figure("mfu", "share of peak arithmetic", "", None, lambda of: of.point.mfu),
-    Figure("flops", "of one step, over all GPUs of a replica", "FLOP", None,
-           lambda of: of.point.flops, attributed=True),
-    Figure("bytes", "moved in one step, over all GPUs of a replica", "byte", None,
-           lambda of: of.point.bytes, attributed=True),
-    Figure("weights_bytes_per_gpu", "weights in each GPU's memory", "byte", "lower",
-           lambda of: of.plan.memory.weights_bytes_per_gpu),
-    Figure("kv_bytes_per_token", "cache of one token of a sequence", "byte", "lower",
-           lambda of: of.plan.memory.kv_bytes_per_token),
-    Figure("kv_pool_tokens", "tokens the caches of a replica hold", "token", "higher",
-           lambda of: _whole(of.plan.memory.kv_pool_tokens)),
-    Figure("max_batch", "largest batch that fits", "", "higher",
-           lambda of: _whole(of.plan.memory.max_batch)),
-    Figure("max_context", "longest context that fits", "token", "higher",
-           lambda of: _whole(of.plan.memory.max_context)),
-)  # fmt: skip
+    Figure(
+        "flops",
+        "of one step, over all GPUs of a replica",
+        "FLOP",
+        None,
+        lambda of: of.point.flops,
+        attributed=True,
+    ),
+    Figure(
+        "bytes",
+        "moved in one step, over all GPUs of a replica",
+        "byte",
+        None,
+        lambda of: of.point.bytes,
+        attributed=True,
+    ),
+    Figure(
+        "weights_bytes_per_gpu",
+        "weights in each GPU's memory",
+        "byte",
+        "lower",
+        lambda of: of.plan.memory.weights_bytes_per_gpu,
+    ),
+    Figure(
+        "kv_bytes_per_token",
+        "cache of one token of a sequence",
+        "byte",
+        "lower",
+        lambda of: of.plan.memory.kv_bytes_per_token,
+    ),
+    Figure(
+        "kv_pool_tokens",
+        "tokens the caches of a replica hold",
+        "token",
+        "higher",
+        lambda of: _whole(of.plan.memory.kv_pool_tokens),
+    ),
+    Figure(
+        "max_batch",
+        "largest batch that fits",
+        "",
+        "higher",
+        lambda of: _whole(of.plan.memory.max_batch),
+    ),
+    Figure(
+        "max_context",
+        "longest context that fits",
+        "token",
+        "higher",
+        lambda of: _whole(of.plan.memory.max_context),
+    ),
+)
 """All figures, in the order they are shown."""
 
 

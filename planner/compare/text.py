@@ -9,8 +9,17 @@ from collections.abc import Iterator, Sequence
 from planner.compare.answers import Attribution, Comparison, FigureRow
 from planner.units import number, scaled, seconds
 
-CSV_COLUMNS = ("section", "figure", "unit", "scenario", "step", "value", "difference", "ratio",
-               "best")  # fmt: skip
+CSV_COLUMNS = (
+    "section",
+    "figure",
+    "unit",
+    "scenario",
+    "step",
+    "value",
+    "difference",
+    "ratio",
+    "best",
+)
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -49,8 +58,9 @@ def _markdown(comparison: Comparison) -> Iterator[str]:
         yield from (f"- {_cell(note)}" for note in dict.fromkeys(notes))
     used = comparison.editions
     yield ""
-    yield (f"Editions: models {used.models}, hardware {used.hardware}, "
-           f"calibration {used.calibration}.")  # fmt: skip
+    yield (
+        f"Editions: models {used.models}, hardware {used.hardware}, calibration {used.calibration}."
+    )
 
 
 def _attribution(item: Attribution) -> Iterator[str]:
@@ -64,11 +74,16 @@ def _attribution(item: Attribution) -> Iterator[str]:
         yield from _table(
             ["figure", item.baseline, *names, item.other, "difference"],
             [
-                [c.figure, _shown(c.baseline, c.unit), *(_signed(v, c.unit) for v in c.steps),
-                 _shown(c.other, c.unit), _signed(c.difference, c.unit)]
+                [
+                    c.figure,
+                    _shown(c.baseline, c.unit),
+                    *(_signed(v, c.unit) for v in c.steps),
+                    _shown(c.other, c.unit),
+                    _signed(c.difference, c.unit),
+                ]
                 for c in item.contributions
             ],
-        )  # fmt: skip
+        )
         changes = [
             f"{name}: {_told(step.before[name])} → {_told(step.after[name])}"
             for step in item.steps
@@ -153,16 +168,34 @@ def _rows(comparison: Comparison) -> Iterator[tuple[object, ...]]:
     for row in comparison.figures:
         for index, column in enumerate(comparison.columns):
             best = "best" if column.label in row.best else ""
-            yield ("figure", row.figure, row.unit, column.label, "", row.values[index],
-                   row.differences[index], row.ratios[index], best)  # fmt: skip
+            yield (
+                "figure",
+                row.figure,
+                row.unit,
+                column.label,
+                "",
+                row.values[index],
+                row.differences[index],
+                row.ratios[index],
+                best,
+            )
     for item in comparison.attributions:
         names = ["+".join(step.fields) for step in item.steps]
         for c in item.contributions:
             for name, value in zip(names, c.steps, strict=True):
                 yield "attribution", c.figure, c.unit, item.other, name, "", value, "", ""
         for kernel in item.kernels:
-            yield ("kernel", "tpot_s", "s", item.other, kernel.kernel, kernel.other_s,
-                   kernel.difference_s, "", "")  # fmt: skip
+            yield (
+                "kernel",
+                "tpot_s",
+                "s",
+                item.other,
+                kernel.kernel,
+                kernel.other_s,
+                kernel.difference_s,
+                "",
+                "",
+            )
 
 
 def _plain(cell: object) -> object:

@@ -203,18 +203,6 @@ class Accelerator:
             )
         return self.replaced({figure: others[index]})
 
-    def with_(self, *, source: str, **changes: object) -> Accelerator:
-        """The same accelerator with figures of the user's, e.g. `bandwidth_bytes_per_s=8e12`.
-
-        Takes the fields of an accelerator object (SI units); peaks given are added to those here.
-
-        Raises:
-            InvalidAccelerator: a field is unknown or its value is not acceptable.
-        """
-        from planner.hw.inline import override
-
-        return override(self, {**changes, "source": source})
-
     def replaced(self, figures: Mapping[str, Figure]) -> Accelerator:
         """The same accelerator with some figures replaced, keyed as in `figures`."""
         peaks = dict(self.peaks_flops_per_s)

@@ -12,10 +12,27 @@ from planner.hw._data import EDITION, load
 from planner.hw.accelerator import Accelerator
 from planner.hw.figure import Figure, Link, Measured
 
-VENDOR_WORDS = ("nvidia", "amd", "intel", "google", "aws", "apple", "huawei", "geforce", "tesla",
-                "instinct", "radeon")  # fmt: skip
-UNITS = {"memory_bytes": "bytes", "bandwidth_bytes_per_s": "bytes/s", "l2_bytes": "bytes",
-         "sm_count": "count", "tdp_w": "W", "domain_size": "accelerators"}  # fmt: skip
+VENDOR_WORDS = (
+    "nvidia",
+    "amd",
+    "intel",
+    "google",
+    "aws",
+    "apple",
+    "huawei",
+    "geforce",
+    "tesla",
+    "instinct",
+    "radeon",
+)
+UNITS = {
+    "memory_bytes": "bytes",
+    "bandwidth_bytes_per_s": "bytes/s",
+    "l2_bytes": "bytes",
+    "sm_count": "count",
+    "tdp_w": "W",
+    "domain_size": "accelerators",
+}
 
 MEASURED_UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "bytes/s", "per_byte": "FLOP/byte"}
 

@@ -39,8 +39,18 @@ BOUNDS: Mapping[str, Bound] = {
 PEAK = Bound("FLOP/s", 1e8, 1e20)
 LINK = Bound("bytes/s", 1e6, 1e15)
 LINK_KEYS = ("name", "bytes_per_s", "pair_bytes_per_s")
-TEXTS = ("id", "name", "vendor", "architecture", "kind", "pcie", "form_factor", "status",
-         "confidence", "memory_type")  # fmt: skip
+TEXTS = (
+    "id",
+    "name",
+    "vendor",
+    "architecture",
+    "kind",
+    "pcie",
+    "form_factor",
+    "status",
+    "confidence",
+    "memory_type",
+)
 REQUIRED = ("peaks_flops_per_s", "bandwidth_bytes_per_s", "memory_bytes", "source")
 KEYS = (*REQUIRED, "link", "notes", *(k for k in BOUNDS if k not in REQUIRED), *TEXTS)
 
@@ -59,11 +69,26 @@ def accelerator_from(data: Mapping[str, object]) -> Accelerator:
     # A link without a domain size joins an unknown number; no link joins one.
     domain = 1 if data.get("link") is None else None
     blank = Accelerator(
-        id="custom", name="custom", vendor="custom", architecture="custom", kind="gpu", year=None,
-        peaks_flops_per_s={}, bandwidth_bytes_per_s=math.nan, memory_bytes=None, l2_bytes=None,
-        sm_count=None, tdp_w=None, link=Link("none", None), domain_size=domain, pcie=None,
-        form_factor=None, status="user", figures={}, confidence="user",
-    )  # fmt: skip
+        id="custom",
+        name="custom",
+        vendor="custom",
+        architecture="custom",
+        kind="gpu",
+        year=None,
+        peaks_flops_per_s={},
+        bandwidth_bytes_per_s=math.nan,
+        memory_bytes=None,
+        l2_bytes=None,
+        sm_count=None,
+        tdp_w=None,
+        link=Link("none", None),
+        domain_size=domain,
+        pcie=None,
+        form_factor=None,
+        status="user",
+        figures={},
+        confidence="user",
+    )
     name = data.get("name", data.get("id", "custom"))
     return override(blank, {"id": name, "name": name, **data})
 

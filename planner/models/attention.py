@@ -53,14 +53,26 @@ class Attention(Part):
         if self.own_kv:
             widths = [self.head_dim, self.value_dim] if self.own_v else [self.head_dim]
             qkv += [
-                Linear("qkv_proj", self.hidden, self.kv_heads * width, "attention",
-                       self.qkv_bias, self.kv_heads)
+                Linear(
+                    "qkv_proj",
+                    self.hidden,
+                    self.kv_heads * width,
+                    "attention",
+                    self.qkv_bias,
+                    self.kv_heads,
+                )
                 for width in widths
-            ]  # fmt: skip
+            ]
         if self.head_gate:
             qkv.append(Linear("qkv_proj", self.hidden, self.heads, "attention", ways=self.heads))
-        out = Linear("o_proj", self.heads * self.value_dim, self.hidden, "attention",
-                     self.out_bias, self.heads)  # fmt: skip
+        out = Linear(
+            "o_proj",
+            self.heads * self.value_dim,
+            self.hidden,
+            "attention",
+            self.out_bias,
+            self.heads,
+        )
         return (*qkv, out)
 
     def other_params(self) -> int:

@@ -116,8 +116,9 @@ def _nearest(name: str) -> list[str]:
     return list(found)[:3]
 
 
-def list_models(family: str | None = None, kind: str | None = None,
-                text: str | None = None) -> list[ModelSpec]:  # fmt: skip
+def list_models(
+    family: str | None = None, kind: str | None = None, text: str | None = None
+) -> list[ModelSpec]:
     """Return the models of the catalogue, by model_type, kind or words in the id or an alias."""
     words = (text or "").lower().split()
     found = []

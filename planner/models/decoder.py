@@ -24,14 +24,23 @@ KV_HEADS = ("num_key_value_heads", "num_kv_heads", "multi_query_group_num")
 WIDTH = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "ff_intermediate_size")
 VOCAB = ("vocab_size", "padded_vocab_size")
 CONTEXT = (
-    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "seq_length",
+    "max_sequence_length",
     "model_max_length",
-)  # fmt: skip
+)
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 TOP_K = (
-    "num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k",
-    "experts_per_token", "top_k_experts",
-)  # fmt: skip
+    "num_experts_per_tok",
+    "num_experts_per_token",
+    "moe_topk",
+    "moe_top_k",
+    "moe_k",
+    "experts_per_token",
+    "top_k_experts",
+)
 
 
 @dataclass(frozen=True)
@@ -220,9 +229,16 @@ def read_experts(reader: Reader, shape: Shape, moe: Moe) -> tuple[Part, ...]:
     shared = _shared_width(reader, moe, width)
     gate = shape.hidden if moe.shared_gate and shared else 0
     routed = Experts(
-        shape.hidden, experts, top_k, width, moe.gated, moe.bias, moe.router_bias,
-        other=gate, correction=experts if switch(reader, moe.correction) else 0,
-    )  # fmt: skip
+        shape.hidden,
+        experts,
+        top_k,
+        width,
+        moe.gated,
+        moe.bias,
+        moe.router_bias,
+        other=gate,
+        correction=experts if switch(reader, moe.correction) else 0,
+    )
     if not shared:
         return (routed,)
     return (routed, Dense(shape.hidden, shared, moe.gated, role="shared_experts"))
@@ -231,8 +247,9 @@ def read_experts(reader: Reader, shape: Shape, moe: Moe) -> tuple[Part, ...]:
 def _shared_width(reader: Reader, moe: Moe, width: int) -> int:
     if moe.shared_width and reader.has(*moe.shared_width):
         return reader.size(*moe.shared_width, zero=True)
-    count = reader.optional_size("n_shared_experts", "num_shared_experts", "moe_num_shared_experts",
-                                 "num_shared_expert")  # fmt: skip
+    count = reader.optional_size(
+        "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"
+    )
     return (count or 0) * width
 
 
@@ -295,8 +312,9 @@ def decoder(traits: Traits = Traits()) -> Importer:
     return read
 
 
-def read_decoder(reader: Reader, shape: Shape, traits: Traits, blocks: list[Block] | None = None,
-                 **fields: Any) -> ModelSpec:  # fmt: skip
+def read_decoder(
+    reader: Reader, shape: Shape, traits: Traits, blocks: list[Block] | None = None, **fields: Any
+) -> ModelSpec:
     """Return the spec of a decoder of these sizes and traits, from its own `blocks` if given."""
     blocks = decoder_blocks(reader, shape, traits) if blocks is None else blocks
     head_bias = shape.vocab if switch(reader, traits.head_bias) else 0

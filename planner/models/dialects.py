@@ -12,11 +12,21 @@ from planner.precision import Format, custom_format, get_format
 Config = Mapping[str, Any]
 
 _ALGORITHMS = {
-    "FP8": "fp8", "FP8_PB_WO": "fp8_block", "FP8_PER_CHANNEL_PER_TOKEN": "fp8", "NVFP4": "nvfp4",
-    "W4A16_NVFP4": "nvfp4_weight", "NVFP4_AWQ": "nvfp4", "MXFP4": "mxfp4", "MXFP8": "mxfp8",
-    "W4A8_MXFP4_FP8": "mxfp4", "W4A16_AWQ": "awq", "W4A8_AWQ": "awq", "INT8": "int8",
-    "W8A8_SQ_PER_CHANNEL": "int8", "W8A16": "int8_weight",
-}  # fmt: skip
+    "FP8": "fp8",
+    "FP8_PB_WO": "fp8_block",
+    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
+    "NVFP4": "nvfp4",
+    "W4A16_NVFP4": "nvfp4_weight",
+    "NVFP4_AWQ": "nvfp4",
+    "MXFP4": "mxfp4",
+    "MXFP8": "mxfp8",
+    "W4A8_MXFP4_FP8": "mxfp4",
+    "W4A16_AWQ": "awq",
+    "W4A8_AWQ": "awq",
+    "INT8": "int8",
+    "W8A8_SQ_PER_CHANNEL": "int8",
+    "W8A16": "int8_weight",
+}
 """Names of NVIDIA ModelOpt for a format."""
 
 
@@ -49,8 +59,9 @@ def _integers(name: str) -> Callable[[Reader, Config], Formats]:
 
     def read(reader: Reader, config: Config) -> Formats:
         bits = _bits(config, "bits", "w_bit")
-        fmt = grouped_format(bits, config.get("group_size", config.get("q_group_size")), True,
-                             {"4/128": name})  # fmt: skip
+        fmt = grouped_format(
+            bits, config.get("group_size", config.get("q_group_size")), True, {"4/128": name}
+        )
         return everywhere(reader, config, fmt)
 
     return read
@@ -170,18 +181,20 @@ def _modelopt(reader: Reader, config: Config) -> Formats:
         return everywhere(reader, config, get_format(_ALGORITHMS[algorithm]))
     if "config_groups" in config:
         return _compressed(reader, config)
-    raise ConfigError(f"quantization_config.quant_algo: {algorithm!r}; accepted: "
-                      + ", ".join(_ALGORITHMS))  # fmt: skip
+    raise ConfigError(
+        f"quantization_config.quant_algo: {algorithm!r}; accepted: " + ", ".join(_ALGORITHMS)
+    )
 
 
 def _quark(reader: Reader, config: Config) -> Formats:
     """AMD Quark: the dtype of weights, and of inputs where they are as narrow."""
     dtype, inputs = (_quark_dtype(config, name) for name in ("weight", "input_tensors"))
-    known = {"fp8_e4m3": "fp8", "fp4": "mxfp4", "int8": "int8", "int4": "int4_g128",
-             "uint4": "awq"}  # fmt: skip
+    known = {"fp8_e4m3": "fp8", "fp4": "mxfp4", "int8": "int8", "int4": "int4_g128", "uint4": "awq"}
     if dtype not in known:
-        raise ConfigError(f"quantization_config.global_quant_config.weight.dtype: {dtype!r};"
-                          f" accepted: {', '.join(known)}")  # fmt: skip
+        raise ConfigError(
+            f"quantization_config.global_quant_config.weight.dtype: {dtype!r};"
+            f" accepted: {', '.join(known)}"
+        )
     name = "mxfp4_w4a4" if dtype == inputs == "fp4" else known[dtype]
     return everywhere(reader, config, get_format(name))
 

@@ -36,13 +36,23 @@ _ROLES: tuple[tuple[str, str], ...] = (
 )
 _DELTA = ("qwen3next", "qwen35", "qwen35moe", "kimi-linear")
 """Architectures whose recurrent layers name their projections like attention's."""
-_WHOLE = {"token_embd.weight": "embedding", "position_embd.weight": "embedding",
-          "per_layer_token_embd.weight": "embedding", "output.weight": "head",
-          "per_layer_model_proj.weight": "other", "altup_proj.weight": "other",
-          "altup_unembd_proj.weight": "other"}  # fmt: skip
+_WHOLE = {
+    "token_embd.weight": "embedding",
+    "position_embd.weight": "embedding",
+    "per_layer_token_embd.weight": "embedding",
+    "output.weight": "head",
+    "per_layer_model_proj.weight": "other",
+    "altup_proj.weight": "other",
+    "altup_unembd_proj.weight": "other",
+}
 _UNCOUNTED = re.compile(r"^(rope_|v\.|a\.|mm\.|resampler|blk\.\d+\.(nextn|attn_rot_embd))")
-_EXPERTS = {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
-            "num_experts_per_tok"}  # fmt: skip
+_EXPERTS = {
+    "num_experts",
+    "num_local_experts",
+    "n_routed_experts",
+    "moe_num_experts",
+    "num_experts_per_tok",
+}
 """Fields that a key of zero experts would set."""
 _NO_EXPERTS = {"granitemoehybrid": {"num_local_experts": 0}, "jamba": {"num_experts": 1}}
 """How families whose default is a mixture say that there is none."""
@@ -131,20 +141,26 @@ def _from_tensors(config: dict[str, Any], header: Header, architecture: str) -> 
     if not header.missing:
         config["tie_word_embeddings"] = "output.weight" not in tensors
     for fields, asked in (
-        (("attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias"),
-         {"attn_q.bias", "attn_qkv.bias"}),
+        (
+            ("attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias"),
+            {"attn_q.bias", "attn_qkv.bias"},
+        ),
         (("mlp_bias",), {"ffn_up.bias"}),
         (("attention_out_bias",), {"attn_output.bias"}),
         (("use_qk_norm", "qk_layernorm"), {"attn_q_norm"}),
         (("moe_router_enable_expert_bias", "use_expert_bias"), {"exp_probs_b.bias", "exp_probs_b"}),
         (("mamba_rms_norm",), {"ssm_norm"}),
-    ):  # fmt: skip
+    ):
         config.update(dict.fromkeys(fields, bool(asked & names)))
     shared = _first(header, "ffn_up_shexp")
     if shared is not None:
         width = shared.shape[1]
-        for field in ("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
-                      "shared_intermediate_size", "share_expert_dim"):  # fmt: skip
+        for field in (
+            "shared_expert_intermediate_size",
+            "moe_shared_expert_intermediate_size",
+            "shared_intermediate_size",
+            "share_expert_dim",
+        ):
             config[field] = width
     layers = int(config.get("num_hidden_layers") or 0) - _mtp_layers(header, architecture)
     if layers > 0:
@@ -245,8 +261,10 @@ def _gemma4(config: dict[str, Any], header: Header) -> None:
 
 def _deci(config: dict[str, Any]) -> None:
     """Nemotron-NAS: heads, groups and widths differ layer by layer."""
-    lists = [config.get(name) for name in ("num_attention_heads", "num_key_value_heads",
-                                           "intermediate_size")]  # fmt: skip
+    lists = [
+        config.get(name)
+        for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size")
+    ]
     if not all(isinstance(values, list) for values in lists):
         config["model_type"] = "llama"
         return
@@ -294,10 +312,15 @@ def _state_space(config: dict[str, Any], keys: Mapping[str, Any], prefix: str) -
         return
     head_dim = inner // rank
     config.update(
-        intermediate_size_ssm=inner, mamba_d_ssm=inner, mamba_num_heads=rank, mamba_n_heads=rank,
-        mamba_head_dim=head_dim, mamba_d_head=head_dim, linear_num_value_heads=rank,
+        intermediate_size_ssm=inner,
+        mamba_d_ssm=inner,
+        mamba_num_heads=rank,
+        mamba_n_heads=rank,
+        mamba_head_dim=head_dim,
+        mamba_d_head=head_dim,
+        linear_num_value_heads=rank,
         linear_value_head_dim=head_dim,
-    )  # fmt: skip
+    )
     hidden = config.get("hidden_size")
     if config["model_type"] == "mamba":
         config["intermediate_size"] = inner

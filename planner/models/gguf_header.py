@@ -16,8 +16,19 @@ from typing import Any
 
 from planner.models.reader import ConfigError
 
-_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
-            12: "d"}  # fmt: skip
+_SCALARS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
 """struct codes of the value types but text (8) and array (9)."""
 _TEXT, _ARRAY = 8, 9
 _KEPT = 4096

@@ -53,10 +53,14 @@ _OWN_WIDTH: dict[str, Field] = {"expert_feed_forward_length": "intermediate_size
 
 ARCHITECTURES: dict[str, tuple[str, dict[str, Field]]] = {
     "llama": ("llama", {}),
-    "llama4": ("llama4", {
-        "feed_forward_length": "intermediate_size_mlp", **_OWN_WIDTH,
-        "attention.chunk_size": "attention_chunk_size",
-    }),
+    "llama4": (
+        "llama4",
+        {
+            "feed_forward_length": "intermediate_size_mlp",
+            **_OWN_WIDTH,
+            "attention.chunk_size": "attention_chunk_size",
+        },
+    ),
     "deci": ("nemotron-nas", {}),
     "mistral3": ("ministral3", {}),
     "qwen": ("qwen", {}),
@@ -124,10 +128,14 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Field]]] = {
     "hunyuan-moe": ("hunyuan_v1_moe", {}),
     "hunyuan-dense": ("hunyuan_v1_dense", {}),
     "minimax-m2": ("minimax_m2", _OWN_WIDTH),
-    "mimo2": ("mimo_v2_flash", {
-        "attention.value_length": "v_head_dim", "attention.key_length_swa": "swa_head_dim",
-        "attention.value_length_swa": "swa_v_head_dim",
-    }),
+    "mimo2": (
+        "mimo_v2_flash",
+        {
+            "attention.value_length": "v_head_dim",
+            "attention.key_length_swa": "swa_head_dim",
+            "attention.value_length_swa": "swa_v_head_dim",
+        },
+    ),
     "step35": ("step3p5", {}),
     "kimi-linear": ("kimi_linear", {}),
     "mamba": ("mamba", {}),
@@ -141,5 +149,5 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Field]]] = {
     "lfm2moe": ("lfm2_moe", {}),
     "rwkv6": ("rwkv6", {}),
     "rwkv7": ("rwkv7", {}),
-}  # fmt: skip
+}
 """model_type of an architecture, and the fields in which it differs from `FIELDS`."""

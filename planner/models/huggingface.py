@@ -65,8 +65,9 @@ def family_types(family: str) -> dict[str, Importer]:
     return found
 
 
-def import_config(config: Mapping[str, Any], model_id: str = "", source: str = "",
-                  family: str = "") -> ModelSpec:  # fmt: skip
+def import_config(
+    config: Mapping[str, Any], model_id: str = "", source: str = "", family: str = ""
+) -> ModelSpec:
     """Return the ModelSpec of a parsed config.json.
 
     An unknown `model_type` with sufficient fields is imported as a plain decoder, with a note;
@@ -77,8 +78,9 @@ def import_config(config: Mapping[str, Any], model_id: str = "", source: str = "
     return spec
 
 
-def read_config(config: Mapping[str, Any], model_id: str = "", source: str = "",
-                family: str = "") -> tuple[ModelSpec, dict[str, Any]]:  # fmt: skip
+def read_config(
+    config: Mapping[str, Any], model_id: str = "", source: str = "", family: str = ""
+) -> tuple[ModelSpec, dict[str, Any]]:
     """Like `import_config`; also return the fields of the config that were used."""
     root = Reader(config)
     table = family_types(family) if family else importers()
@@ -87,9 +89,12 @@ def read_config(config: Mapping[str, Any], model_id: str = "", source: str = "",
     importer = next((table[name] for name in named if name in table), read_assumed)
     spec = importer(text)
     spec = replace(
-        spec, id=model_id, model_type=next(filter(None, named), "unknown"), source=source,
+        spec,
+        id=model_id,
+        model_type=next(filter(None, named), "unknown"),
+        source=source,
         notes=spec.notes + tuple(root.notes),
-    )  # fmt: skip
+    )
     return spec, root.used
 
 
@@ -126,10 +131,12 @@ def _unread(reader: Reader) -> list[str]:
     if config.get("use_sliding_window") is False:
         plain.append(config.get("sliding_window"))
     return [
-        name for name, value in config.items()
-        if name not in reader.used and CACHE_FIELDS.search(name)
+        name
+        for name, value in config.items()
+        if name not in reader.used
+        and CACHE_FIELDS.search(name)
         and not all(item in plain for item in (value if isinstance(value, list) else [value]))
-    ]  # fmt: skip
+    ]
 
 
 def assumed_traits(reader: Reader) -> tuple[Traits, str]:

@@ -55,10 +55,15 @@ class LatentAttention(Part):
             *down,
             *up,
             *gate,
-            Linear("kv_b_proj", self.kv_rank, self.heads * (self.nope_dim + self.v_dim),
-                   "attention", ways=self.heads),
+            Linear(
+                "kv_b_proj",
+                self.kv_rank,
+                self.heads * (self.nope_dim + self.v_dim),
+                "attention",
+                ways=self.heads,
+            ),
             Linear("o_proj", out, self.hidden, "attention", self.bias, self.heads),
-        )  # fmt: skip
+        )
 
     def other_params(self) -> int:
         """Norms of the latents."""

@@ -8,12 +8,11 @@ blocks instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.models.attention import Attention
-from planner.models.parts import Part
-from planner.models.spec import ModelSpec
+from planner.models.parts import LayerGroup, Part
 from planner.precision import Format, get_format
 
 
@@ -50,31 +49,40 @@ MIXES: Mapping[str, Mix] = {
     "iq4_nl": Mix("iq4_nl", down="q5_k", where="eighth", grouped_value="q5_k"),
 }
 
-_NARROW = {"q2_k": "iq4_nl", "q3_k": "iq4_nl", "iq4_xs": "iq4_nl", "q4_k": "q5_0", "q5_k": "q5_1",
-           "q6_k": "q8_0"}  # fmt: skip
+_NARROW = {
+    "q2_k": "iq4_nl",
+    "q3_k": "iq4_nl",
+    "iq4_xs": "iq4_nl",
+    "q4_k": "q5_0",
+    "q5_k": "q5_1",
+    "q6_k": "q8_0",
+}
 """Format of 32-value blocks that stands in where rows are no multiple of 256."""
 
 
-def mix_formats(spec: ModelSpec, name: str) -> dict[str, Format] | None:
+def mix_formats(
+    groups: Sequence[LayerGroup], hidden: int, tied_embeddings: bool, name: str
+) -> dict[str, Format] | None:
     """Return the mean format of each role of a model in a mix; None for a name that is no mix.
 
-    Bits are the mean over a role's matrices in all layers [bit].
+    Bits are the mean over a role's matrices in all layers [bit]; `hidden` is the model's width [-].
     """
     mix = MIXES.get(name.lower())
     if mix is None:
         return None
     sums: dict[str, list[float]] = {}
-    for group in spec.groups:
+    layers = sum(group.count for group in groups)
+    for group in groups:
         for part in group.block.parts:
             for role, rows, values, kind in _matrices(part):
-                bits = _bits(mix, kind, rows, spec.layers, _sharing(part))
+                bits = _bits(mix, kind, rows, layers, _sharing(part))
                 total = sums.setdefault(role, [0.0, 0.0])
                 total[0] += group.copies * values * bits
                 total[1] += group.copies * values
-    head = get_format(_fit(mix.head, spec.hidden)).bits
-    base = get_format(_fit(mix.base, spec.hidden)).bits
+    head = get_format(_fit(mix.head, hidden)).bits
+    base = get_format(_fit(mix.base, hidden)).bits
     found = {role: _mean(bits / values) for role, (bits, values) in sums.items() if values}
-    return found | {"head": _mean(head), "embedding": _mean(head if spec.tied_embeddings else base)}
+    return found | {"head": _mean(head), "embedding": _mean(head if tied_embeddings else base)}
 
 
 def _mean(bits: float) -> Format:

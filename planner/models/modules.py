@@ -16,21 +16,47 @@ _PREFIX = re.compile(
     r"^(model\.language_model\.|language_model\.model\.|language_model\.|model\.|backbone\.)+"
 )
 
-_SKIPPED = ("ignore", "ignored_layers", "modules_to_not_convert", "exclude_modules", "skip_modules",
-            "exclude")  # fmt: skip
-_ATTENTION = ("self_attn.q_proj", "self_attn.o_proj", "self_attn.kv_b_proj", "self_attn.qkv_proj",
-              "mixer.q_proj")  # fmt: skip
+_SKIPPED = (
+    "ignore",
+    "ignored_layers",
+    "modules_to_not_convert",
+    "exclude_modules",
+    "skip_modules",
+    "exclude",
+)
+_ATTENTION = (
+    "self_attn.q_proj",
+    "self_attn.o_proj",
+    "self_attn.kv_b_proj",
+    "self_attn.qkv_proj",
+    "mixer.q_proj",
+)
 SAMPLES: dict[str, tuple[str, ...]] = {
     "attention": _ATTENTION,
     "mlp": ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "mixer.up_proj"),
-    "experts": ("mlp.experts.1.gate_proj", "mlp.experts.1.down_proj", "experts.1.down_proj",
-                "block_sparse_moe.experts.1.w1", "mixer.experts.1.up_proj", "mlp.experts.w2"),
-    "shared_experts": ("mlp.shared_experts.gate_proj", "mlp.shared_expert.down_proj",
-                       "mlp.shared_experts.down_proj", "mixer.shared_experts.up_proj"),
+    "experts": (
+        "mlp.experts.1.gate_proj",
+        "mlp.experts.1.down_proj",
+        "experts.1.down_proj",
+        "block_sparse_moe.experts.1.w1",
+        "mixer.experts.1.up_proj",
+        "mlp.experts.w2",
+    ),
+    "shared_experts": (
+        "mlp.shared_experts.gate_proj",
+        "mlp.shared_expert.down_proj",
+        "mlp.shared_experts.down_proj",
+        "mixer.shared_experts.up_proj",
+    ),
     "indexer": ("self_attn.indexer.wq_b", "self_attn.indexer.wk"),
-    "mixer": ("linear_attn.in_proj_qkv", "linear_attn.out_proj", "mamba.in_proj", "mixer.in_proj",
-              "conv.in_proj"),
-}  # fmt: skip
+    "mixer": (
+        "linear_attn.in_proj_qkv",
+        "linear_attn.out_proj",
+        "mamba.in_proj",
+        "mixer.in_proj",
+        "conv.in_proj",
+    ),
+}
 """Modules that stand for a role, below `layers.N.`."""
 
 
@@ -118,8 +144,11 @@ def everywhere(reader: Reader, config: Mapping[str, Any], fmt: Format) -> Format
         if share <= most:
             formats[role] = fmt
     if trimmed and fmt.bits < 6 and any("layers." in name for name in skipped):
-        reader.note("assumed_quantization", "quantization_config: its ignore list is cut in this"
-                    " source; attention is taken to be on it")  # fmt: skip
+        reader.note(
+            "assumed_quantization",
+            "quantization_config: its ignore list is cut in this"
+            " source; attention is taken to be on it",
+        )
         for role in ("attention", "mixer", "indexer"):
             formats.pop(role, None)
     return formats or {"experts": fmt}
@@ -136,12 +165,19 @@ def by_name(reader: Reader, named: Mapping[str, Format], trimmed: bool) -> Forma
     if (hit := modules.find("lm_head")) is not None and hit in named:
         formats["head"] = named[hit]
     if trimmed:
-        for role, like in (("attention", "mixer"), ("mixer", "attention"),
-                           ("shared_experts", "mlp"), ("mlp", "shared_experts")):  # fmt: skip
+        for role, like in (
+            ("attention", "mixer"),
+            ("mixer", "attention"),
+            ("shared_experts", "mlp"),
+            ("mlp", "shared_experts"),
+        ):
             if like in formats:
                 formats.setdefault(role, formats[like])
         if "experts" not in formats:
             formats["experts"] = get_format("nvfp4")
-        reader.note("assumed_quantization", "quantization_config: its list of modules is cut in"
-                    " this source; modules like those shown are taken to be alike")  # fmt: skip
+        reader.note(
+            "assumed_quantization",
+            "quantization_config: its list of modules is cut in"
+            " this source; modules like those shown are taken to be alike",
+        )
     return formats

@@ -10,9 +10,17 @@ from planner.kernels import Kernel
 from planner.precision import Format, get_format
 
 ROLES = (
-    "attention", "mlp", "experts", "shared_experts", "router", "indexer", "mixer", "head",
-    "embedding", "other",
-)  # fmt: skip
+    "attention",
+    "mlp",
+    "experts",
+    "shared_experts",
+    "router",
+    "indexer",
+    "mixer",
+    "head",
+    "embedding",
+    "other",
+)
 """What a weight is for; a checkpoint's quantisation gives each role its format."""
 
 
@@ -27,8 +35,13 @@ class Formats:
     """Whether these are the checkpoint's own, so that its per-layer exceptions apply."""
 
     @classmethod
-    def of(cls, default: str | Format, by_role: Mapping[str, str | Format] | None = None,
-           kv: str = "bf16", state: str = "bf16") -> Formats:  # fmt: skip
+    def of(
+        cls,
+        default: str | Format,
+        by_role: Mapping[str, str | Format] | None = None,
+        kv: str = "bf16",
+        state: str = "bf16",
+    ) -> Formats:
         """Return formats with `default` for every role but those in `by_role`."""
         chosen = dict.fromkeys(ROLES, default) | dict(by_role or {})
         return cls(

@@ -29,8 +29,11 @@ def read_quantization(reader: Reader) -> Quantization:
     method = _method(config)
     read = METHODS.get(method)
     if read is None:
-        reader.note("unknown_quantization", f"quantization_config: method {method!r} is unknown;"
-                    " weights are counted in the model's own type")  # fmt: skip
+        reader.note(
+            "unknown_quantization",
+            f"quantization_config: method {method!r} is unknown;"
+            " weights are counted in the model's own type",
+        )
         return Quantization(method)
     formats = read(reader, config)
     if reader.text("expert_dtype") == "fp4" and "experts" in formats:

@@ -12,9 +12,16 @@ LARGEST = {"layers": 4096, "hidden": 2**20, "heads": 2**16, "experts": 2**16, "d
 """Sizes above these are refused as absurd."""
 
 OUTER = frozenset(
-    {"tie_word_embeddings", "dtype", "torch_dtype", "quantization_config", "compression_config",
-     "quantization", "expert_dtype"}
-)  # fmt: skip
+    {
+        "tie_word_embeddings",
+        "dtype",
+        "torch_dtype",
+        "quantization_config",
+        "compression_config",
+        "quantization",
+        "expert_dtype",
+    }
+)
 """Fields a nested text_config may leave to the object around it."""
 
 
@@ -31,9 +38,12 @@ class Reader:
     """
 
     def __init__(
-        self, config: Mapping[str, Any], path: str = "", parent: Reader | None = None,
+        self,
+        config: Mapping[str, Any],
+        path: str = "",
+        parent: Reader | None = None,
         inherits: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not isinstance(config, Mapping):
             raise ConfigError(
                 f"{path or 'config'}: expected a JSON object, got {type(config).__name__}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.kernels import Kernel
+from planner.models.mixes import mix_formats
 from planner.models.parts import Block, Formats, LayerGroup, Part, linear_kernels
 from planner.precision import Format, get_format
 
@@ -175,14 +176,18 @@ class ModelSpec:
         if own:
             by_role: Mapping[str, Format | str] = self.quantization.formats
         else:
-            from planner.models.mixes import mix_formats  # it needs this module
-
             chosen = get_format(name)
             roles = _override_roles(chosen, "moe" in self.kind)
-            by_role = mix_formats(self, chosen.id) or dict.fromkeys(roles, chosen)
+            by_role = mix_formats(
+                self.groups, self.hidden, self.tied_embeddings, chosen.id
+            ) or dict.fromkeys(roles, chosen)
         cache = kv or (self.quantization.kv if own else None)
-        formats = Formats.of(self.dtype, by_role, kv=cache or _cache_type(self.dtype),
-                             state=self.state_dtype or _cache_type(self.dtype))  # fmt: skip
+        formats = Formats.of(
+            self.dtype,
+            by_role,
+            kv=cache or _cache_type(self.dtype),
+            state=self.state_dtype or _cache_type(self.dtype),
+        )
         return replace(formats, checkpoint=own)
 
     def weights_bytes(self, formats: Formats | None = None, tp: int = 1, ranks: int = 1) -> float:

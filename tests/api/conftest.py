@@ -68,8 +68,13 @@ def empty_database(request: pytest.FixtureRequest, directory: Path) -> Iterator[
 
 def make_settings(url: str, **changes: Any) -> Settings:
     """Settings of a test: nothing of the machine's environment counts."""
-    values = {"database_url": url, "auto_migrate": True, "allowed_hosts": [HOST],
-              "log_level": "error", **changes}  # fmt: skip
+    values = {
+        "database_url": url,
+        "auto_migrate": True,
+        "allowed_hosts": [HOST],
+        "log_level": "error",
+        **changes,
+    }
     return Settings(_env_file=None, **values)
 
 
@@ -135,9 +140,14 @@ def keyed(shared_url: str) -> Iterator[Keyed]:
 
 
 QUESTION: dict[str, Any] = {
-    "model": "meta-llama/Llama-3.1-70B-Instruct", "gpu": "h100-sxm5", "tp": 4,
-    "batch": [1, 64], "context": [8192], "name": "four H100", "tags": ["chat", "prod"],
-}  # fmt: skip
+    "model": "meta-llama/Llama-3.1-70B-Instruct",
+    "gpu": "h100-sxm5",
+    "tp": 4,
+    "batch": [1, 64],
+    "context": [8192],
+    "name": "four H100",
+    "tags": ["chat", "prod"],
+}
 
 
 @pytest.fixture
@@ -147,21 +157,34 @@ def question() -> dict[str, Any]:
 
 
 CONFIG: dict[str, Any] = {
-    "model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
-    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
-    "max_position_embeddings": 131072, "torch_dtype": "bfloat16",
-}  # fmt: skip
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
 """The config.json of a model of one's own."""
 CARD: dict[str, Any] = {"base": "h100-sxm5", "bandwidth_bytes_per_s": 3.0e12, "source": "measured"}
 """An accelerator of one's own."""
 
 
 RESULTS: dict[str, Any] = {
-    "backend": "vllm", "model_id": "meta-llama/Llama-3.1-8B-Instruct", "num_prompts": 320,
-    "max_concurrency": 32, "request_rate": "inf", "completed": 320, "duration": 63.25,
-    "total_input_tokens": 327680, "total_output_tokens": 163840, "mean_ttft_ms": 182.4,
+    "backend": "vllm",
+    "model_id": "meta-llama/Llama-3.1-8B-Instruct",
+    "num_prompts": 320,
+    "max_concurrency": 32,
+    "request_rate": "inf",
+    "completed": 320,
+    "duration": 63.25,
+    "total_input_tokens": 327680,
+    "total_output_tokens": 163840,
+    "mean_ttft_ms": 182.4,
     "mean_tpot_ms": 11.86,
-}  # fmt: skip
+}
 """What `vllm bench serve` writes of one run, the figures that are read."""
 RAN = {"gpu": "h100-sxm5", "tp": 1}
 """What it does not say of it."""
@@ -182,7 +205,9 @@ def make_everything(client: Client, headers: dict[str, str] | None = None) -> di
     for made in (model, card, scenario, other, compared, measured):
         assert made.status_code == 201, made.text
     return {
-        "model_id": model.json()["id"], "accelerator_id": card.json()["id"],
-        "scenario_id": scenario.json()["id"], "comparison_id": compared.json()["id"],
+        "model_id": model.json()["id"],
+        "accelerator_id": card.json()["id"],
+        "scenario_id": scenario.json()["id"],
+        "comparison_id": compared.json()["id"],
         "measurement_id": measured.json()["measurement"]["id"],
-    }  # fmt: skip
+    }

@@ -18,20 +18,32 @@ import httpx
 class Server:
     """A running service; its log goes to a file."""
 
-    def __init__(self, url: str, log: Path, port: int | None = None,
-                 environment: Mapping[str, str] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        url: str,
+        log: Path,
+        port: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.port = port or free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.log = log
         kept = {k: v for k, v in os.environ.items() if not k.startswith("PLANNER_")}
-        env = {**kept, "PLANNER_DATABASE_URL": url, "PLANNER_PORT": str(self.port),
-               **(environment or {})}  # fmt: skip
+        env = {
+            **kept,
+            "PLANNER_DATABASE_URL": url,
+            "PLANNER_PORT": str(self.port),
+            **(environment or {}),
+        }
         with log.open("ab") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", "from planner.cli import main; main()", "serve"],
-                env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+                env=env,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
                 cwd=log.parent,
-            )  # fmt: skip
+            )
 
     def wait(self, seconds: float = 30) -> Server:
         """Return once the service is ready."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planner import Scenario, plan
-from planner.sweep import SweepRequest, sweep
+from planner.plans.sweep import SweepRequest, sweep
 from tests.api.conftest import CARD, CONFIG, Client
 from tests.api.test_errors import check
 
@@ -79,12 +79,15 @@ def test_without_a_writer_parquet_is_406(
 @pytest.mark.parametrize(
     ("accept", "kind"),
     [
-        ("*/*", "application/json"), ("text/*", "text/csv"), ("", "application/json"),
+        ("*/*", "application/json"),
+        ("text/*", "text/csv"),
+        ("", "application/json"),
         ("text/csv, application/json;q=0.9", "text/csv"),
         ("text/csv;q=0.5, application/json", "application/json"),
-        ("application/json;q=0, text/csv", "text/csv"), ("text/csv;q=x, */*", "application/json"),
+        ("application/json;q=0, text/csv", "text/csv"),
+        ("text/csv;q=x, */*", "application/json"),
     ],
-)  # fmt: skip
+)
 def test_accept_chooses_the_form(
     shared: Client, question: dict[str, Any], accept: str, kind: str
 ) -> None:
@@ -94,8 +97,12 @@ def test_accept_chooses_the_form(
 
 
 def test_recommendations_name_a_batch_and_what_binds_it(shared: Client) -> None:
-    body = {"model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": ["h100-sxm5", "b200-sxm"],
-            "context": 4096, "tpot_ms": 20}  # fmt: skip
+    body = {
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "gpu": ["h100-sxm5", "b200-sxm"],
+        "context": 4096,
+        "tpot_ms": 20,
+    }
     found = shared.post("/v1/recommendations", json=body).json()
     assert {c["gpu"] for c in found["choices"]} == {"h100-sxm5", "b200-sxm"}
     for choice in found["choices"]:
@@ -179,8 +186,14 @@ def test_own_objects_come_first_match_filters_and_never_change(client: Client) -
     for query in ("family=mamba", "kind=moe", "text=zzz"):
         origins = {m["origin"] for m in client.get(f"/v1/models?{query}").json()["items"]}
         assert "own" not in origins
-    for query in ("vendor=amd", "kind=cpu", "format=nvfp4", "status=x", "text=zz",
-                  "min_memory_bytes=1e13"):  # fmt: skip
+    for query in (
+        "vendor=amd",
+        "kind=cpu",
+        "format=nvfp4",
+        "status=x",
+        "text=zz",
+        "min_memory_bytes=1e13",
+    ):
         listed = client.get(f"/v1/accelerators?{query}").json()["items"]
         assert "own" not in {c["origin"] for c in listed}
 

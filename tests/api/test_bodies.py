@@ -24,9 +24,26 @@ TARGETS: list[tuple[str, dict[str, Any]]] = [
     ("/v1/accelerators", {"id": "card", "spec": CARD}),
     ("/v1/measurements?gpu=h100-sxm5&tp=1", RESULTS),
 ]
-EDGES = ["NaN", "Infinity", "-Infinity", "1e999", "-1", "0", "1.5", "true", "null", '""', "[]",
-         "{}", "9223372036854775808", "1" + "0" * 400, "-0.0", "5e-324", '"\\u0000"',
-         '"\\ud800"']  # fmt: skip
+EDGES = [
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e999",
+    "-1",
+    "0",
+    "1.5",
+    "true",
+    "null",
+    '""',
+    "[]",
+    "{}",
+    "9223372036854775808",
+    "1" + "0" * 400,
+    "-0.0",
+    "5e-324",
+    '"\\u0000"',
+    '"\\ud800"',
+]
 
 
 def mutants(seed: int, count: int) -> list[tuple[str, bytes]]:
@@ -169,13 +186,16 @@ def test_limits_of_lists_and_points_are_422(shared: Client) -> None:
     many = list(range(1, 4_000))
     cases = [
         ("/v1/plans", {**QUESTION, "batch": many, "context": [1024] * 6}, "MAX_PLAN_POINTS"),
-        ("/v1/sweeps", {"scenario": QUESTION, "batch": many, "context": [1024] * 40},
-         "MAX_SWEEP_POINTS"),
+        (
+            "/v1/sweeps",
+            {"scenario": QUESTION, "batch": many, "context": [1024] * 40},
+            "MAX_SWEEP_POINTS",
+        ),
         ("/v1/sweeps", {"scenario": QUESTION, "tp": [1] * 65}, "tp"),
         ("/v1/scenarios", {**QUESTION, "tags": ["x"] * 65}, "tags"),
         ("/v1/scenarios", {**QUESTION, "name": "x" * 201}, "name"),
         ("/v1/comparisons", {"scenarios": [QUESTION] * 17}, "scenarios"),
-    ]  # fmt: skip
+    ]
     for path, body, word in cases:
         problem = check(shared.post(path, json=body), 422)
         assert word in problem.detail

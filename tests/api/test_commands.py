@@ -26,9 +26,13 @@ def planner(directory: Path, *arguments: str, **environment: str) -> Any:
     default = {"PLANNER_DATABASE_URL": f"sqlite:///{directory / 'cli.db'}"}
     return subprocess.run(
         [sys.executable, "-c", "from planner.cli import main; main()", *arguments],
-        env={**kept, **default, **environment}, capture_output=True, text=True, timeout=120,
-        cwd=directory, check=False,
-    )  # fmt: skip
+        env={**kept, **default, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=directory,
+        check=False,
+    )
 
 
 @pytest.fixture(params=["local", "server"])
@@ -38,8 +42,16 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Run]:
         yield lambda *arguments: planner(tmp_path, *arguments)
         return
     url = f"sqlite:///{tmp_path / 'server.db'}"
-    made = planner(tmp_path, "keys", "create", "--workspace", "team", "--scope", "write",
-                   PLANNER_DATABASE_URL=url)  # fmt: skip
+    made = planner(
+        tmp_path,
+        "keys",
+        "create",
+        "--workspace",
+        "team",
+        "--scope",
+        "write",
+        PLANNER_DATABASE_URL=url,
+    )
     with serving(url, tmp_path / "log", environment={"PLANNER_AUTH": "required"}) as server:
         environment = {"PLANNER_API_KEY": made.stdout.strip(), "PLANNER_SERVER": server.base}
         yield lambda *arguments: planner(tmp_path, *arguments, **environment)
@@ -128,10 +140,12 @@ def test_bad_input_is_one_line_and_2(
 
 @pytest.mark.parametrize(
     ("url", "message"),
-    [("mysql://x", "PLANNER_DATABASE_URL: not a database"),
-     ("sqlite:////proc/nope/x.db", "store: "),
-     ("postgresql://127.0.0.1:1/x", "store: ")],
-)  # fmt: skip
+    [
+        ("mysql://x", "PLANNER_DATABASE_URL: not a database"),
+        ("sqlite:////proc/nope/x.db", "store: "),
+        ("postgresql://127.0.0.1:1/x", "store: "),
+    ],
+)
 def test_a_store_that_is_not_there_is_one_line(tmp_path: Path, url: str, message: str) -> None:
     for arguments in (("scenario", "list"), ("serve",)):
         found = planner(tmp_path, *arguments, PLANNER_DATABASE_URL=url)
@@ -145,8 +159,12 @@ def test_migrating_by_hand(tmp_path: Path) -> None:
         planner(tmp_path, "db", *arguments).stdout.strip()
         for arguments in (("upgrade",), ("check",), ("downgrade", "--", "-1"), ("upgrade", "head"))
     ]
-    assert said == ["at revision 0003", "at revision 0003, tables as they should be",
-                    "at revision 0002", "at revision 0003"]  # fmt: skip
+    assert said == [
+        "at revision 0003",
+        "at revision 0003, tables as they should be",
+        "at revision 0002",
+        "at revision 0003",
+    ]
     planner(tmp_path, "db", "downgrade", "base")
     behind = planner(tmp_path, "db", "check")
     assert behind.returncode == 2

@@ -16,8 +16,10 @@ PATH = "/v1/comparisons"
 
 @pytest.fixture
 def ids(shared: Client, question: dict[str, Any]) -> list[str]:
-    pair = ({**question, "name": "BF16", "weights": "bf16"},
-            {**question, "name": "FP8", "weights": "fp8"})  # fmt: skip
+    pair = (
+        {**question, "name": "BF16", "weights": "bf16"},
+        {**question, "name": "FP8", "weights": "fp8"},
+    )
     return [shared.post("/v1/scenarios", json=one).json()["id"] for one in pair]
 
 
@@ -93,11 +95,14 @@ def test_a_repeated_request_saves_one(client: Client, question: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"scenarios": ["nope", "nope"]}, "scenarios"), ({"baseline": 2}, "baseline"),
-        ({"labels": ["one"]}, "labels"), ({"scenarios": []}, "scenarios"),
-        ({"usd_per_gpu_hour": {"h100-sxm5": 0}}, "usd_per_gpu_hour"), ({"x": 1}, "x"),
+        ({"scenarios": ["nope", "nope"]}, "scenarios"),
+        ({"baseline": 2}, "baseline"),
+        ({"labels": ["one"]}, "labels"),
+        ({"scenarios": []}, "scenarios"),
+        ({"usd_per_gpu_hour": {"h100-sxm5": 0}}, "usd_per_gpu_hour"),
+        ({"x": 1}, "x"),
     ],
-)  # fmt: skip
+)
 def test_impossible_comparisons_name_the_field(
     shared: Client, question: dict[str, Any], changes: dict[str, Any], word: str
 ) -> None:

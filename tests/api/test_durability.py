@@ -94,9 +94,12 @@ def test_a_retry_after_a_kill_answers_the_same(
 def test_a_stop_lets_the_request_in_flight_end(tmp_path: Path, question: dict[str, Any]) -> None:
     url = f"sqlite:///{tmp_path / 'planner.db'}"
     sweep = {
-        "scenario": question, "tp": [1, 2, 4, 8], "weights": ["bf16", "fp8"],
-        "batch": list(range(1, 2049)), "context": [1024, 2048, 4096, 8192, 16384, 32768],
-    }  # fmt: skip
+        "scenario": question,
+        "tp": [1, 2, 4, 8],
+        "weights": ["bf16", "fp8"],
+        "batch": list(range(1, 2049)),
+        "context": [1024, 2048, 4096, 8192, 16384, 32768],
+    }
     server = Server(url, tmp_path / "log", environment=AUTO).wait()
     answers: list[int] = []
 

@@ -13,15 +13,7 @@ from structlog.testing import capture_logs
 
 from api.openapi.examples import EXAMPLES
 from api.web.problem import ProblemDetails
-from tests.api.conftest import (
-    CARD,
-    CONFIG,
-    Client,
-    Keyed,
-    make_everything,
-    make_settings,
-    started,
-)
+from tests.api.conftest import CARD, CONFIG, Client, Keyed, make_everything, make_settings, started
 from tests.api.test_isolation import operations
 
 LEAKS = ("Traceback", "sqlite", "psycopg", "SELECT", "INSERT", "site-packages", ".py")
@@ -111,9 +103,15 @@ def test_unknown_methods(keyed: Keyed) -> None:
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [("limit=0", "limit"), ("limit=201", "limit"), ("limit=x", "limit"), ("deleted=2", "deleted"),
-     ("text=" + "x" * 201, "text"), ("tags=x", "tags")],
-)  # fmt: skip
+    [
+        ("limit=0", "limit"),
+        ("limit=201", "limit"),
+        ("limit=x", "limit"),
+        ("deleted=2", "deleted"),
+        ("text=" + "x" * 201, "text"),
+        ("tags=x", "tags"),
+    ],
+)
 def test_parameters_are_told_by_name(shared: Client, query: str, field: str) -> None:
     problem = check(shared.get(f"/v1/scenarios?{query}"), 400)
     assert [error.field for error in problem.errors] == [field]
@@ -239,13 +237,15 @@ def test_a_defect_is_logged_by_request_id_and_not_told(
 
 
 @pytest.mark.parametrize(
-    ("error", "status"),
-    [(IntegrityError, 409), (DataError, 422), (OperationalError, 503)],
+    ("error", "status"), [(IntegrityError, 409), (DataError, 422), (OperationalError, 503)]
 )
 def test_trouble_of_the_store_has_its_own_code(
-    shared: Client, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
-    error: type[Exception], status: int,
-) -> None:  # fmt: skip
+    shared: Client,
+    question: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
+    status: int,
+) -> None:
     def broken(*_: object) -> None:
         raise error("INSERT secret", {}, Exception("secret"))  # type: ignore[call-arg]
 

@@ -19,7 +19,7 @@ DEPLOYMENTS = (
     {**LOAD, "name": "1×B200", "gpu": "b200-sxm", "tp": 1},
 )
 NEXT_EDITION = """
-import planner.editions as editions
+import planner.plans.editions as editions
 
 found = editions.current_editions()
 editions.current_editions = lambda: found.model_copy(update={"hardware": "2099-01-01"})

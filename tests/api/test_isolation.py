@@ -137,11 +137,16 @@ def test_a_revoked_key_is_refused(keyed: Keyed) -> None:
 @pytest.mark.parametrize(
     ("changes", "required"),
     [
-        ({}, False), ({"host": "localhost"}, False), ({"host": "::1"}, False),
-        ({"host": "127.8.9.1"}, False), ({"host": "192.0.2.1"}, True), ({"host": "::"}, True),
-        ({"host": "planner.example"}, True), ({"auth": "required"}, True),
+        ({}, False),
+        ({"host": "localhost"}, False),
+        ({"host": "::1"}, False),
+        ({"host": "127.8.9.1"}, False),
+        ({"host": "192.0.2.1"}, True),
+        ({"host": "::"}, True),
+        ({"host": "planner.example"}, True),
+        ({"auth": "required"}, True),
     ],
-)  # fmt: skip
+)
 def test_keys_are_required_beyond_loopback(changes: dict[str, Any], required: bool) -> None:
     assert Settings(_env_file=None, **changes).keys_required is required
 

@@ -12,9 +12,15 @@ from tests.api.conftest import Client
 from tests.api.test_errors import check
 
 LOAD: dict[str, Any] = {
-    "model": "meta-llama/Llama-3.1-70B-Instruct", "gpu": "h200-sxm", "tp": 4, "engine": "vllm",
-    "concurrency": 32, "isl": 1024, "osl": 256, "name": "plain",
-}  # fmt: skip
+    "model": "meta-llama/Llama-3.1-70B-Instruct",
+    "gpu": "h200-sxm",
+    "tp": 4,
+    "engine": "vllm",
+    "concurrency": 32,
+    "isl": 1024,
+    "osl": 256,
+    "name": "plain",
+}
 LOADS: list[dict[str, Any]] = [
     {"isl": {"lognormal": {"mean": 1024, "cv": 0.6}}},
     {"osl": {"uniform": {"low": 100, "high": 412.5}}},

@@ -16,13 +16,16 @@ from tests.api.conftest import RAN, RESULTS, Client, Keyed, make_settings, start
 from tests.api.test_errors import check
 
 PATH = "/v1/measurements"
-SAMPLES = Path(__file__).parents[1] / "measurements" / "samples"
+SAMPLES = Path(__file__).parents[1] / "benchmarks" / "samples"
 LINES = {"Content-Type": "application/x-ndjson"}
 CSV = {"Content-Type": "text/csv"}
 ASKED: dict[str, Any] = {
-    "model": RESULTS["model_id"], "gpu": "h100-sxm5", "engine": "vllm", "batch": [32],
+    "model": RESULTS["model_id"],
+    "gpu": "h100-sxm5",
+    "engine": "vllm",
+    "batch": [32],
     "context": [1280],
-}  # fmt: skip
+}
 SLOW = {**RESULTS, "mean_tpot_ms": 3 * RESULTS["mean_tpot_ms"]}
 
 
@@ -57,12 +60,14 @@ def test_results_are_read_fitted_and_told(client: Client) -> None:
 @pytest.mark.parametrize(
     ("name", "headers", "said"),
     [
-        ("vllm_append.jsonl", LINES, RAN), ("sglang_bench_serving.jsonl", LINES, RAN),
+        ("vllm_append.jsonl", LINES, RAN),
+        ("sglang_bench_serving.jsonl", LINES, RAN),
         ("vllm_append.jsonl", {"Content-Type": "application/json"}, RAN),
-        ("llama_bench.csv", CSV, {"model": "Llama-3.1-8B-Instruct"}), ("rows.csv", CSV, {}),
+        ("llama_bench.csv", CSV, {"model": "Llama-3.1-8B-Instruct"}),
+        ("rows.csv", CSV, {}),
         ("guidellm.json", {"Content-Type": "application/json"}, {**RAN, "engine": "vllm"}),
     ],
-)  # fmt: skip
+)
 def test_all_formats_are_told_by_content(
     client: Client, name: str, headers: dict[str, str], said: dict[str, Any]
 ) -> None:
@@ -103,9 +108,12 @@ def test_a_stored_plan_is_stale_when_the_calibration_changes(client: Client) -> 
     stale = client.get(path, params={"recompute": True}).json()
     assert (stale["stale"], stale["plan"]) == (True, stored["plan"])
     assert stale["because"] == [
-        {"what": "calibration", "computed_with": shipped().edition,
-         "current": made["calibration"]["edition"]}
-    ]  # fmt: skip
+        {
+            "what": "calibration",
+            "computed_with": shipped().edition,
+            "current": made["calibration"]["edition"],
+        }
+    ]
     assert stale["recomputed"]["differences"]
     again = client.post(f"/v1/scenarios/{ident}/recompute", headers={"If-Match": "*"})
     assert again.json()["editions"]["calibration"] == made["calibration"]["edition"]
@@ -173,8 +181,9 @@ def test_workspaces_at_once_do_not_mix(keyed: Keyed) -> None:
     client = keyed.client
     add(client, SLOW, headers=keyed.writer)
     add(client, RESULTS, headers=keyed.stranger)
-    alone = {who["Authorization"]: plan(client, headers=who)
-             for who in (keyed.writer, keyed.stranger)}  # fmt: skip
+    alone = {
+        who["Authorization"]: plan(client, headers=who) for who in (keyed.writer, keyed.stranger)
+    }
 
     def ask(number: int) -> bool:
         who = (keyed.writer, keyed.stranger)[number % 2]
@@ -199,10 +208,20 @@ def test_measurements_added_at_once_all_count(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{"a": 1}, [], [1], 1, "x", [{}], {**RESULTS, "mean_tpot_ms": "no"},
-             {**RESULTS, "mean_tpot_ms": -1.0}, {**RESULTS, "model_id": "nope/none"},
-             {**RESULTS, "backend": "a\u0007b"}],
-)  # fmt: skip
+    "body",
+    [
+        {"a": 1},
+        [],
+        [1],
+        1,
+        "x",
+        [{}],
+        {**RESULTS, "mean_tpot_ms": "no"},
+        {**RESULTS, "mean_tpot_ms": -1.0},
+        {**RESULTS, "model_id": "nope/none"},
+        {**RESULTS, "backend": "a\u0007b"},
+    ],
+)
 def test_results_that_are_none_are_refused(shared: Client, body: Any) -> None:
     check(shared.post(PATH, json=body, params=RAN), 422)
     assert shared.get(PATH).json()["items"] == []
@@ -228,13 +247,19 @@ ROWS = (SAMPLES / "rows.csv").read_text()
 @pytest.mark.parametrize(
     ("old", "new", "status"),
     [
-        ("14.2", "x", 422), ("14.2", "nan", 422), ("14.2", "-1", 422),
-        ("1024,512,16", "1024,512,x", 422), ("1024,512,16", "inf,512,16", 422),
+        ("14.2", "x", 422),
+        ("14.2", "nan", 422),
+        ("14.2", "-1", 422),
+        ("1024,512,16", "1024,512,x", 422),
+        ("1024,512,16", "inf,512,16", 422),
         ("1024,512,16", "1024,512,0", 422),
-        ("h100-sxm5", "nope", 422), ("0.18.0", "0\0", 422), ("0.18.0", "\ud800", 400),
-        ("isl", "other", 422), ("X1", '"' + "x" * 200_000 + '"', 422),
+        ("h100-sxm5", "nope", 422),
+        ("0.18.0", "0\0", 422),
+        ("0.18.0", "\ud800", 400),
+        ("isl", "other", 422),
+        ("X1", '"' + "x" * 200_000 + '"', 422),
     ],
-)  # fmt: skip
+)
 def test_rows_that_are_none_are_refused(shared: Client, old: str, new: str, status: int) -> None:
     body = ROWS.replace(old, new).encode("utf-8", "surrogatepass")
     check(shared.post(PATH, content=body, headers=CSV), status)
@@ -301,10 +326,10 @@ def test_an_export_brings_the_calibration_along(keyed: Keyed, client: Client) ->
     made = add(keyed.client, SLOW, headers=keyed.writer)
     export = keyed.client.get("/v1/workspace/export", headers=keyed.writer).json()
     found = client.post("/v1/workspace/import", json=export)
-    assert (found.status_code, found.json()["measurements"]) == (201, 1)
+    assert (found.status_code, found.json()["benchmarks"]) == (201, 1)
     assert client.get(PATH).json()["calibration"] == made["calibration"]
     assert plan(client) == plan(keyed.client, headers=keyed.writer)
-    export["measurements"][0]["rows"][0]["inputs"]["model"] = "/etc/hostname"
+    export["benchmarks"][0]["rows"][0]["inputs"]["model"] = "/etc/hostname"
     check(client.post("/v1/workspace/import", json=export), 422)
     assert len(client.get(PATH).json()["items"]) == 1
 

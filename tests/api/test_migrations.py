@@ -119,9 +119,10 @@ def test_a_kill_while_migrating_leaves_one_revision_or_the_other(tmp_path: Path)
     for round_ in range(4):
         url = f"sqlite:///{tmp_path / f'{round_}.db'}"
         process = subprocess.Popen(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE,
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
             env={**os.environ, "PLANNER_DATABASE_URL": url},
-        )  # fmt: skip
+        )
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.01 + 0.02 * round_)

@@ -33,9 +33,10 @@ def test_one_line_a_request_without_what_users_wrote(
         client.get(made.headers["location"])
     told = [line for line in lines if line["event"] == "request"]
     assert [(line["method"], line["route"], line["status"]) for line in told] == [
-        ("POST", "/v1/scenarios", 201), ("GET", "/v1/scenarios", 200),
+        ("POST", "/v1/scenarios", 201),
+        ("GET", "/v1/scenarios", 200),
         ("GET", "/v1/scenarios/{scenario_id}", 200),
-    ]  # fmt: skip
+    ]
     assert told[0]["request_id"] == made.headers["x-request-id"]
     assert told[1]["request_id"] == "from-a-proxy-1"
     assert told[0]["workspace"] == "default"
@@ -160,8 +161,11 @@ def test_the_containers_settings_are_settings() -> None:
     environment = compose()["services"]["api-1"]["environment"]
     known = {f"PLANNER_{name.upper()}" for name in Settings.model_fields}
     assert set(environment) <= known
-    given = {k.removeprefix("PLANNER_").lower(): v for k, v in environment.items()
-             if not v.startswith("${")}  # fmt: skip
+    given = {
+        k.removeprefix("PLANNER_").lower(): v
+        for k, v in environment.items()
+        if not v.startswith("${")
+    }
     assert Settings(_env_file=None, **given).keys_required
 
 
@@ -183,8 +187,16 @@ def test_the_deployment_without_containers(
     assert "run `planner db upgrade`" in early.text()
     migrated = planner(tmp_path, "db", "upgrade", PLANNER_DATABASE_URL=url)
     assert migrated.stdout == "at revision 0003\n"
-    key = planner(tmp_path, "keys", "create", "--workspace", "team", "--scope", "write",
-                  PLANNER_DATABASE_URL=url).stdout.strip()  # fmt: skip
+    key = planner(
+        tmp_path,
+        "keys",
+        "create",
+        "--workspace",
+        "team",
+        "--scope",
+        "write",
+        PLANNER_DATABASE_URL=url,
+    ).stdout.strip()
     everywhere = {"PLANNER_HOST": "0.0.0.0", "PLANNER_ALLOWED_HOSTS": "127.0.0.1"}  # noqa: S104
     with (
         serving(url, tmp_path / "one", environment=everywhere) as one,
@@ -199,8 +211,11 @@ def test_the_deployment_without_containers(
         # One replica stops; the other goes on.
         assert one.stop() == 0
         assert httpx.get(f"{two.base}/health/ready").status_code == 200
-        put = httpx.put(f"{two.base}{made.headers['location']}", json={**question, "tp": 8},
-                        headers={**bearer, "If-Match": made.headers["etag"]})  # fmt: skip
+        put = httpx.put(
+            f"{two.base}{made.headers['location']}",
+            json={**question, "tp": 8},
+            headers={**bearer, "If-Match": made.headers["etag"]},
+        )
         assert put.status_code == 200
     with admin.connect() as connection:
         connection.exec_driver_sql("DROP DATABASE deployed WITH (FORCE)")

@@ -26,8 +26,11 @@ def test_a_scenario_is_told_as_asked(client: Client, question: dict[str, Any]) -
     told = found.json()
     assert {k: told["scenario"][k] for k in question} == question
     assert told["scenario"]["weights"] is None
-    assert (told["name"], told["tags"], told["workspace"]) == ("four H100", ["chat", "prod"],
-                                                               "default")  # fmt: skip
+    assert (told["name"], told["tags"], told["workspace"]) == (
+        "four H100",
+        ["chat", "prod"],
+        "default",
+    )
     assert client.get(f"{PATH}/{told['id']}").json() == told
 
 
@@ -56,8 +59,11 @@ def test_every_change_keeps_the_revision_before(client: Client, question: dict[s
     assert twice.status_code == 409
     items = client.get(f"{path}/revisions").json()["items"]
     assert [(i["revision"], i["action"], i["scenario"]["tp"]) for i in items] == [
-        (1, "created", 4), (2, "updated", 8), (3, "deleted", 8), (4, "restored", 8),
-    ]  # fmt: skip
+        (1, "created", 4),
+        (2, "updated", 8),
+        (3, "deleted", 8),
+        (4, "restored", 8),
+    ]
     first, newest = (client.get(f"{path}/plan?revision={n}").json() for n in (1, 0))
     assert first["plan"]["scenario"]["tp"] == 4
     assert newest["plan"]["scenario"]["tp"] == 8
@@ -103,8 +109,15 @@ def test_filters(shared: Client, question: dict[str, Any], query: str, names: li
     if not shared.get(PATH).json()["items"]:
         made(shared, question, name="a", tags=["prod"])
         made(shared, question, name="b", tags=["prod", "x"], gpu="h200-sxm", notes="the Nightly")
-        made(shared, question, name="c", tags=[], tp=1, model="meta-llama/Llama-3.1-8B-Instruct",
-             notes="100% sure")  # fmt: skip
+        made(
+            shared,
+            question,
+            name="c",
+            tags=[],
+            tp=1,
+            model="meta-llama/Llama-3.1-8B-Instruct",
+            notes="100% sure",
+        )
     found = shared.get(f"{PATH}?{query}")
     assert [item["name"] for item in found.json()["items"]] == names
 

@@ -42,13 +42,29 @@ def test_every_operation_keeps_its_word(database_url: str, tmp_path: Path, examp
     with serving(database_url, tmp_path / "log", environment=auto) as server:
         run = subprocess.run(
             [
-                str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config),
-                "--no-color", "run", f"{server.base}/schema/openapi.json", "--max-examples",
-                str(examples), "--seed", seed, "--continue-on-failure", "--warnings", "off",
-                "--suppress-health-check", "all",
-                "--generation-database", "none",
+                str(Path(sys.executable).with_name("schemathesis")),
+                "--config-file",
+                str(config),
+                "--no-color",
+                "run",
+                f"{server.base}/schema/openapi.json",
+                "--max-examples",
+                str(examples),
+                "--seed",
+                seed,
+                "--continue-on-failure",
+                "--warnings",
+                "off",
+                "--suppress-health-check",
+                "all",
+                "--generation-database",
+                "none",
             ],
-            capture_output=True, text=True, timeout=1500, cwd=tmp_path, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=1500,
+            cwd=tmp_path,
+            check=False,
+        )
     assert run.returncode == 0, run.stdout[-20_000:] + run.stderr[-2_000:]
     assert "No issues found" in run.stdout

@@ -69,11 +69,15 @@ def test_a_repeated_import_is_one(client: Client) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": "other/1"}, {"exported_at": "yesterday"}, {"exported_at": "0001-01-01T00:00Z"},
-        {"exported_at": "2026-01-01T00:00:00"}, {"scenarios": [{}]}, {"nope": 1},
+        {"format": "other/1"},
+        {"exported_at": "yesterday"},
+        {"exported_at": "0001-01-01T00:00Z"},
+        {"exported_at": "2026-01-01T00:00:00"},
+        {"scenarios": [{}]},
+        {"nope": 1},
         {"models": [{"id": "x", "config": {"model_type": "llama"}}]},
     ],
-)  # fmt: skip
+)
 def test_what_is_no_export_is_refused(shared: Client, change: dict[str, Any]) -> None:
     export = shared.get("/v1/workspace/export").json()
     check(shared.post("/v1/workspace/import", json={**export, **change}), 422)

@@ -25,9 +25,13 @@ LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 
 def scenario(**changes: Any) -> Scenario:
     base: dict[str, Any] = {
-        "model": LLAMA, "gpu": "h100-sxm5", "tp": 4, "batch": 32, "context": 8192,
+        "model": LLAMA,
+        "gpu": "h100-sxm5",
+        "tp": 4,
+        "batch": 32,
+        "context": 8192,
         "weights": "bf16",
-    }  # fmt: skip
+    }
     return Scenario.model_validate({**base, **changes})
 
 
@@ -47,9 +51,19 @@ THREE = (
 )
 FAR = (
     scenario(name="A", engine="vllm"),
-    scenario(name="B", model="meta-llama/Llama-3.1-8B-Instruct", gpu="l40s", tp=1, replicas=3,
-             weights="fp8", kv="fp8", batch=8, context=2048, engine="sglang"),
-)  # fmt: skip
+    scenario(
+        name="B",
+        model="meta-llama/Llama-3.1-8B-Instruct",
+        gpu="l40s",
+        tp=1,
+        replicas=3,
+        weights="fp8",
+        kv="fp8",
+        batch=8,
+        context=2048,
+        engine="sglang",
+    ),
+)
 
 
 def test_every_millisecond_between_fp8_and_bf16_is_explained() -> None:
@@ -90,8 +104,10 @@ def test_steps_and_kernels_add_up_exactly(scenarios: tuple[Scenario, ...]) -> No
                 assert row.other_s - row.baseline_s == row.difference_s
 
 
-@pytest.mark.parametrize("figure", ["tpot_s", "tokens_per_s", "tokens_per_s_per_gpu",
-                                    "usd_per_million_tokens", "bytes", "flops"])  # fmt: skip
+@pytest.mark.parametrize(
+    "figure",
+    ["tpot_s", "tokens_per_s", "tokens_per_s_per_gpu", "usd_per_million_tokens", "bytes", "flops"],
+)
 def test_steps_are_in_the_order_of_the_fields_and_say_what_changed(figure: str) -> None:
     (attribution,) = of(THREE[0], THREE[2]).attributions
     changed = list(itertools.chain.from_iterable(step.fields for step in attribution.steps))
@@ -110,8 +126,12 @@ def test_a_step_is_what_the_plans_on_both_sides_say() -> None:
 
 def test_changes_that_cannot_stand_alone_are_made_together() -> None:
     # FP4 weights on H100 are possible, tp=4 on a card without link is not.
-    alone = {"peaks_flops_per_s": {"bf16": 1e15}, "bandwidth_bytes_per_s": 2e12,
-             "memory_bytes": 2e11, "source": "made up"}  # fmt: skip
+    alone = {
+        "peaks_flops_per_s": {"bf16": 1e15},
+        "bandwidth_bytes_per_s": 2e12,
+        "memory_bytes": 2e11,
+        "source": "made up",
+    }
     (attribution,) = of(scenario(), scenario(gpu=alone, tp=1)).attributions
     assert [step.fields for step in attribution.steps] == [["gpu", "tp"]]
     serving = {"concurrency": 8, "isl": 512, "osl": 128}
@@ -164,8 +184,11 @@ def test_without_a_price_cost_is_left_out() -> None:
 
 
 def test_winners_and_pareto_members_fit() -> None:
-    found = of(scenario(name="fits"), scenario(name="too many", batch=4096),
-               scenario(name="slower", batch=31))  # fmt: skip
+    found = of(
+        scenario(name="fits"),
+        scenario(name="too many", batch=4096),
+        scenario(name="slower", batch=31),
+    )
     fits = {column.label: column.fits for column in found.columns}
     assert fits == {"fits": True, "too many": False, "slower": True}
     won = set(itertools.chain.from_iterable(found.winners.values()))
@@ -252,9 +275,13 @@ def test_decode_points_where_not_all_ask_about_serving() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"baseline": 2}, {"labels": ["only one"]}, {"usd_per_gpu_hour": {"h100-sxm5": -1}},
-     {"nope": 1}],
-)  # fmt: skip
+    [
+        {"baseline": 2},
+        {"labels": ["only one"]},
+        {"usd_per_gpu_hour": {"h100-sxm5": -1}},
+        {"nope": 1},
+    ],
+)
 def test_impossible_requests_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         of(*FP8, **options)

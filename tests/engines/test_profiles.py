@@ -7,10 +7,10 @@ from importlib.resources import files
 
 import pytest
 
-from planner.engines import EDITION, UnknownEngine, engines, get_engine
+from planner.deployment import deploy
+from planner.engines.profiles import EDITION, UnknownEngine, engines, get_engine
 from planner.hw import get_accelerator
 from planner.models import get_model
-from planner.resolve import deploy
 
 
 def test_every_figure_has_a_source_and_a_confidence() -> None:
@@ -23,7 +23,9 @@ def test_every_figure_has_a_source_and_a_confidence() -> None:
 
 def test_every_source_is_used() -> None:
     data = json.loads(
-        files("planner").joinpath(f"data/engines-{EDITION}.json").read_text(encoding="utf-8")
+        files("planner.engines")
+        .joinpath(f"data/engines-{EDITION}.json")
+        .read_text(encoding="utf-8")
     )
     used = json.dumps(data["engines"])
     assert all(f'"source": "{key}"' in used for key in data["sources"])

@@ -5,15 +5,19 @@ from __future__ import annotations
 import pytest
 
 from planner import Scenario, plan
-from planner.engines import engines
+from planner.engines.profiles import engines
+from planner.engines.support import UnknownVersion, UnsupportedDevice
 from planner.hw import list_accelerators
-from planner.planning import plan as answer
-from planner.recommend import RecommendationRequest, recommend
-from planner.support import UnknownVersion, UnsupportedDevice
+from planner.plans.planning import plan as answer
+from planner.plans.recommend import RecommendationRequest, recommend
 
 ONE = {"model": "meta-llama/Llama-3.1-8B-Instruct", "batch": [1], "context": [1024]}
-OWN = {"bandwidth_bytes_per_s": 1e12, "memory_bytes": 96e9, "source": "a test",
-       "peaks_flops_per_s": {"bf16": 1e14}}  # fmt: skip
+OWN = {
+    "bandwidth_bytes_per_s": 1e12,
+    "memory_bytes": 96e9,
+    "source": "a test",
+    "peaks_flops_per_s": {"bf16": 1e14},
+}
 
 
 def notes(**asked: object) -> dict[str, str]:

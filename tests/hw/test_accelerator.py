@@ -7,16 +7,13 @@ import json
 import pytest
 
 from planner import hw
+from planner.hw import inline
 
 
 # Roofline texts: peak over bandwidth, 312/2.04, 989/3.35, 1979/3.35 (tolerance: the digits given).
 @pytest.mark.parametrize(
     ("name", "fmt", "expected"),
-    [
-        ("a100-sxm4-80gb", "bf16", 153),
-        ("h100-sxm5", "bf16", 295),
-        ("h100-sxm5", "fp8", 590.7),
-    ],
+    [("a100-sxm4-80gb", "bf16", 153), ("h100-sxm5", "bf16", 295), ("h100-sxm5", "fp8", 590.7)],
 )
 def test_ridge_points(name, fmt, expected):
     acc = hw.get_accelerator(name)
@@ -30,7 +27,7 @@ def test_b200_ridge_points_at_the_other_published_bandwidth(fmt, expected):
     b200 = hw.get_accelerator("b200")
     assert b200.ridge_point(fmt) == pytest.approx(expected * 8 / 7.7)
     assert b200.alternative("bandwidth_bytes_per_s").ridge_point(fmt) == expected
-    mine = b200.with_(bandwidth_bytes_per_s=8e12, source="DGX datasheet")
+    mine = inline.override(b200, {"bandwidth_bytes_per_s": 8e12, "source": "DGX datasheet"})
     assert mine.ridge_point(fmt) == expected
     assert mine.figures["bandwidth_bytes_per_s"].source == "DGX datasheet"
     assert mine.figures["bandwidth_bytes_per_s"].confidence == "user"
@@ -140,11 +137,7 @@ def test_compute_format(name, wanted, runs):
     [
         ("t4", "bf16", "t4 has no bf16 arithmetic: values are converted and run in fp16"),
         ("p40", "fp16", "p40 runs fp16 in fp32: its own fp16 rate is lower"),
-        (
-            "mi355x",
-            "nvfp4",
-            "mi355x has no nvfp4 arithmetic: values are converted and run in bf16",
-        ),
+        ("mi355x", "nvfp4", "mi355x has no nvfp4 arithmetic: values are converted and run in bf16"),
         (
             "jetson-agx-orin-64gb",
             "fp4",

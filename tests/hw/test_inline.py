@@ -7,6 +7,7 @@ import json
 import pytest
 
 from planner import hw
+from planner.hw import inline
 
 GOOD = {
     "id": "x1",
@@ -169,15 +170,18 @@ def test_bad_files(tmp_path, name, content, message):
 )
 def test_overrides_are_checked_too(changes):
     with pytest.raises(hw.InvalidAccelerator, match=r"^gpu"):
-        hw.get_accelerator("b200").with_(source="me", **changes)
+        inline.override(hw.get_accelerator("b200"), {"source": "me", **changes})
 
 
 def test_override_adds_peaks_and_replaces_the_link():
-    acc = hw.get_accelerator("m4").with_(
-        source="me",
-        memory_bytes=32 * 2**30,
-        peaks_flops_per_s={"fp16": 4.3e12},
-        link={"name": "Thunderbolt 5", "bytes_per_s": 10e9},
+    acc = inline.override(
+        hw.get_accelerator("m4"),
+        {
+            "source": "me",
+            "memory_bytes": 32 * 2**30,
+            "peaks_flops_per_s": {"fp16": 4.3e12},
+            "link": {"name": "Thunderbolt 5", "bytes_per_s": 10e9},
+        },
     )
     assert acc.memory() == 32 * 2**30
     assert acc.compute_format("bf16")[0] == "fp16"

@@ -108,8 +108,16 @@ def test_no_on_demand_price(gpu):
 def test_all_rows_can_be_listed_by_kind():
     kinds = {row.kind for row in hw.list_prices()}
     assert kinds == {
-        "on_demand", "community", "marketplace", "listing_average", "spot", "reserved",
-        "serverless", "managed", "assumption", "estimate",
-    }  # fmt: skip
+        "on_demand",
+        "community",
+        "marketplace",
+        "listing_average",
+        "spot",
+        "reserved",
+        "serverless",
+        "managed",
+        "assumption",
+        "estimate",
+    }
     assert len(hw.list_prices(kind="spot")) == 5
     assert len(hw.list_prices("t4")) == 2

@@ -22,8 +22,9 @@ def size(shape: Iterable[int], kind: GGMLQuantizationType) -> int:
     return int(np.prod(tuple(shape), dtype=np.int64)) // block * block_bytes
 
 
-def write(path: Path, architecture: str, keys: Mapping[str, Any], tensors: Tensors,
-          **general: int) -> Path:  # fmt: skip
+def write(
+    path: Path, architecture: str, keys: Mapping[str, Any], tensors: Tensors, **general: int
+) -> Path:
     writer = GGUFWriter(path, architecture)
     for name, value in general.items():
         writer.add_uint32(name.replace("__", "."), value)
@@ -47,8 +48,14 @@ def total_bytes(tensors: Tensors) -> int:
     return sum(size(shape, kind) for _, shape, kind in tensors)
 
 
-def attention(block: str, hidden: int, q: int, kv: int, kind: GGMLQuantizationType,
-              v_kind: GGMLQuantizationType | None = None) -> Tensors:  # fmt: skip
+def attention(
+    block: str,
+    hidden: int,
+    q: int,
+    kv: int,
+    kind: GGMLQuantizationType,
+    v_kind: GGMLQuantizationType | None = None,
+) -> Tensors:
     return [
         (f"{block}.attn_norm.weight", (hidden,), F32),
         (f"{block}.attn_q.weight", (q, hidden), kind),
@@ -58,8 +65,14 @@ def attention(block: str, hidden: int, q: int, kv: int, kind: GGMLQuantizationTy
     ]
 
 
-def mlp(block: str, hidden: int, width: int, kind: GGMLQuantizationType, suffix: str = "",
-        down: GGMLQuantizationType | None = None) -> Tensors:  # fmt: skip
+def mlp(
+    block: str,
+    hidden: int,
+    width: int,
+    kind: GGMLQuantizationType,
+    suffix: str = "",
+    down: GGMLQuantizationType | None = None,
+) -> Tensors:
     return [
         (f"{block}.ffn_gate{suffix}.weight", (width, hidden), kind),
         (f"{block}.ffn_up{suffix}.weight", (width, hidden), kind),
@@ -67,8 +80,7 @@ def mlp(block: str, hidden: int, width: int, kind: GGMLQuantizationType, suffix:
     ]
 
 
-def experts(block: str, hidden: int, width: int, count: int,
-            kind: GGMLQuantizationType) -> Tensors:  # fmt: skip
+def experts(block: str, hidden: int, width: int, count: int, kind: GGMLQuantizationType) -> Tensors:
     return [
         (f"{block}.ffn_gate_inp.weight", (count, hidden), F32),
         (f"{block}.ffn_gate_exps.weight", (count, width, hidden), kind),

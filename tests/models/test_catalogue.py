@@ -26,9 +26,13 @@ ENTRIES = [
 
 @pytest.mark.parametrize(
     "name",
-    ["meta-llama/Llama-3.1-70B-Instruct", "META-LLAMA/llama-3.1-70b-instruct",
-     "llama-3.1-70b-instruct", "  Llama-3.1-70B-Instruct "],
-)  # fmt: skip
+    [
+        "meta-llama/Llama-3.1-70B-Instruct",
+        "META-LLAMA/llama-3.1-70b-instruct",
+        "llama-3.1-70b-instruct",
+        "  Llama-3.1-70B-Instruct ",
+    ],
+)
 def test_ids_in_any_case_and_without_organisation(name: str) -> None:
     spec = get_model(name)
     assert spec.id == "meta-llama/Llama-3.1-70B-Instruct"
@@ -108,12 +112,19 @@ def test_list_by_family_kind_and_text() -> None:
 def test_describe() -> None:
     facts = describe(get_model("deepseek-ai/DeepSeek-V3"))
     expected = {
-        "id": "deepseek-ai/DeepSeek-V3", "model_type": "deepseek_v3", "kind": "moe",
-        "total_params": 671_026_419_200, "active_params": 37_552_282_624,
-        "embedding_params": 926_679_040, "kv_bytes_per_token": 70272,
-        "state_bytes_per_sequence": 0, "layers": 61, "quantization": "fp8",
-        "max_context": 163840, "notes": [],
-    }  # fmt: skip
+        "id": "deepseek-ai/DeepSeek-V3",
+        "model_type": "deepseek_v3",
+        "kind": "moe",
+        "total_params": 671_026_419_200,
+        "active_params": 37_552_282_624,
+        "embedding_params": 926_679_040,
+        "kv_bytes_per_token": 70272,
+        "state_bytes_per_sequence": 0,
+        "layers": 61,
+        "quantization": "fp8",
+        "max_context": 163840,
+        "notes": [],
+    }
     assert expected.items() <= facts.items()
     assert 11e9 < facts["mtp_params"] < 14e9
     assert facts["weights_bytes"] == pytest.approx(671e9, rel=0.005)

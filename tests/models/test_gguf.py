@@ -43,16 +43,26 @@ def llama_tensors() -> Tensors:
 
 
 LLAMA_KEYS = {
-    "block_count": 32, "context_length": 8192, "embedding_length": 4096,
-    "feed_forward_length": 14336, "attention.head_count": 32, "attention.head_count_kv": 8,
-    "vocab_size": 128256, "rope.dimension_count": 128,
-}  # fmt: skip
+    "block_count": 32,
+    "context_length": 8192,
+    "embedding_length": 4096,
+    "feed_forward_length": 14336,
+    "attention.head_count": 32,
+    "attention.head_count_kv": 8,
+    "vocab_size": 128256,
+    "rope.dimension_count": 128,
+}
 
 
 def test_llama_counts_as_its_config_does(tmp_path: Path) -> None:
     tensors = llama_tensors()
-    path = write(tmp_path / "Meta-Llama-3-8B.Q4_K_M.gguf", "llama", LLAMA_KEYS, tensors,
-                 general__file_type=15)  # fmt: skip
+    path = write(
+        tmp_path / "Meta-Llama-3-8B.Q4_K_M.gguf",
+        "llama",
+        LLAMA_KEYS,
+        tensors,
+        general__file_type=15,
+    )
     spec = import_gguf(path)
     assert spec.total_params == 8030261248  # hub total of meta-llama/Meta-Llama-3-8B
     assert spec.kv_elements_per_token == 32 * 2 * 8 * 128
@@ -91,16 +101,25 @@ def test_qwen3moe(tmp_path: Path) -> None:
     for layer in range(48):
         block = f"blk.{layer}"
         tensors += attention(block, 2048, 4096, 512, Q8_0)
-        tensors += [(f"{block}.attn_q_norm.weight", (128,), F32),
-                    (f"{block}.attn_k_norm.weight", (128,), F32),
-                    (f"{block}.ffn_norm.weight", (2048,), F32)]  # fmt: skip
+        tensors += [
+            (f"{block}.attn_q_norm.weight", (128,), F32),
+            (f"{block}.attn_k_norm.weight", (128,), F32),
+            (f"{block}.ffn_norm.weight", (2048,), F32),
+        ]
         tensors += experts(block, 2048, 768, 128, Q4_0)
     keys = {
-        "block_count": 48, "context_length": 40960, "embedding_length": 2048,
-        "feed_forward_length": 6144, "attention.head_count": 32, "attention.head_count_kv": 4,
-        "attention.key_length": 128, "attention.value_length": 128, "expert_count": 128,
-        "expert_used_count": 8, "expert_feed_forward_length": 768,
-    }  # fmt: skip
+        "block_count": 48,
+        "context_length": 40960,
+        "embedding_length": 2048,
+        "feed_forward_length": 6144,
+        "attention.head_count": 32,
+        "attention.head_count_kv": 4,
+        "attention.key_length": 128,
+        "attention.value_length": 128,
+        "expert_count": 128,
+        "expert_used_count": 8,
+        "expert_feed_forward_length": 768,
+    }
     spec = import_gguf(write(tmp_path / "m.gguf", "qwen3moe", keys, tensors))
     assert spec.total_params == 30532122624
     assert spec.active_params == 3353032704
@@ -130,15 +149,23 @@ def test_gpt_oss(tmp_path: Path) -> None:
             (f"{block}.ffn_gate_inp.bias", (32,), F32),
         ]
         tensors += experts(block, 2880, 2880, 32, MXFP4)
-        tensors += [(f"{block}.ffn_{part}_exps.bias", (32, 2880), F32)
-                    for part in ("gate", "up", "down")]  # fmt: skip
+        tensors += [
+            (f"{block}.ffn_{part}_exps.bias", (32, 2880), F32) for part in ("gate", "up", "down")
+        ]
     keys = {
-        "block_count": 24, "context_length": 131072, "embedding_length": 2880,
-        "feed_forward_length": 2880, "attention.head_count": 64, "attention.head_count_kv": 8,
-        "attention.key_length": 64, "attention.value_length": 64,
-        "attention.sliding_window": 128, "expert_count": 32, "expert_used_count": 4,
+        "block_count": 24,
+        "context_length": 131072,
+        "embedding_length": 2880,
+        "feed_forward_length": 2880,
+        "attention.head_count": 64,
+        "attention.head_count_kv": 8,
+        "attention.key_length": 64,
+        "attention.value_length": 64,
+        "attention.sliding_window": 128,
+        "expert_count": 32,
+        "expert_used_count": 4,
         "expert_feed_forward_length": 2880,
-    }  # fmt: skip
+    }
     spec = import_gguf(write(tmp_path / "m.gguf", "gpt-oss", keys, tensors))
     assert spec.total_params == 20914757184
     assert spec.kv_elements_per_token == 12 * 2 * 8 * 64
@@ -177,19 +204,31 @@ def deepseek2_tensors() -> Tensors:
 def test_deepseek2(tmp_path: Path, absorbed: bool) -> None:
     """15706484224 parameters in the hub's safetensors; 27 × 576 values a token."""
     lengths = (
-        {"attention.key_length": 576, "attention.value_length": 512,
-         "attention.key_length_mla": 192, "attention.value_length_mla": 128}
+        {
+            "attention.key_length": 576,
+            "attention.value_length": 512,
+            "attention.key_length_mla": 192,
+            "attention.value_length_mla": 128,
+        }
         if absorbed
         else {"attention.key_length": 192, "attention.value_length": 128}
-    )  # fmt: skip
+    )
     keys = {
-        "block_count": 27, "context_length": 163840, "embedding_length": 2048,
-        "feed_forward_length": 10944, "attention.head_count": 16,
-        "attention.head_count_kv": 1 if absorbed else 16, "attention.kv_lora_rank": 512,
-        "rope.dimension_count": 64, "expert_count": 64, "expert_used_count": 6,
-        "expert_feed_forward_length": 1408, "expert_shared_count": 2,
-        "leading_dense_block_count": 1, **lengths,
-    }  # fmt: skip
+        "block_count": 27,
+        "context_length": 163840,
+        "embedding_length": 2048,
+        "feed_forward_length": 10944,
+        "attention.head_count": 16,
+        "attention.head_count_kv": 1 if absorbed else 16,
+        "attention.kv_lora_rank": 512,
+        "rope.dimension_count": 64,
+        "expert_count": 64,
+        "expert_used_count": 6,
+        "expert_feed_forward_length": 1408,
+        "expert_shared_count": 2,
+        "leading_dense_block_count": 1,
+        **lengths,
+    }
     tensors = deepseek2_tensors()
     spec = import_gguf(write(tmp_path / "m.gguf", "deepseek2", keys, tensors))
     assert spec.total_params == 15706484224
@@ -227,15 +266,21 @@ def test_hybrid_layers_are_told_by_their_tensors(tmp_path: Path) -> None:
                 (f"{block}.ssm_d", (128, 1), F32),
                 (f"{block}.ssm_norm.weight", (8, 1024), F32),
                 (f"{block}.ssm_out.weight", (4096, 8192), Q8_0),
-            ]  # fmt: skip
+            ]
     keys = {
-        "block_count": 52, "context_length": 8192, "embedding_length": 4096,
+        "block_count": 52,
+        "context_length": 8192,
+        "embedding_length": 4096,
         "feed_forward_length": [21504 if kind == "-" else 0 for kind in pattern],
         "attention.head_count": 32,
         "attention.head_count_kv": [8 if kind == "*" else 0 for kind in pattern],
-        "attention.key_length": 128, "ssm.conv_kernel": 4, "ssm.inner_size": 8192,
-        "ssm.state_size": 128, "ssm.time_step_rank": 128, "ssm.group_count": 8,
-    }  # fmt: skip
+        "attention.key_length": 128,
+        "ssm.conv_kernel": 4,
+        "ssm.inner_size": 8192,
+        "ssm.state_size": 128,
+        "ssm.time_step_rank": 128,
+        "ssm.group_count": 8,
+    }
     spec = import_gguf(write(tmp_path / "m.gguf", "nemotron_h", keys, tensors))
     assert spec.total_params == 8100852736
     assert spec.kv_elements_per_token == 4 * 2 * 8 * 128
@@ -274,16 +319,25 @@ def test_delta_projections_are_the_mixer_s_though_named_like_attention(tmp_path:
                 (f"{block}.ssm_a", (48,), F32),
                 (f"{block}.ssm_norm.weight", (128,), F32),
                 (f"{block}.ssm_out.weight", (hidden, 6144), Q8_0),
-            ]  # fmt: skip
+            ]
         tensors += [(f"{block}.post_attention_norm.weight", (hidden,), F32)]
         tensors += mlp(block, hidden, 17408, Q4_K)
     keys = {
-        "block_count": layers, "context_length": 262144, "embedding_length": hidden,
-        "feed_forward_length": 17408, "attention.head_count": 24, "attention.head_count_kv": 4,
-        "attention.key_length": 256, "attention.value_length": 256, "ssm.conv_kernel": 4,
-        "ssm.inner_size": 6144, "ssm.state_size": 128, "ssm.time_step_rank": 48,
-        "ssm.group_count": 16, "full_attention_interval": 4,
-    }  # fmt: skip
+        "block_count": layers,
+        "context_length": 262144,
+        "embedding_length": hidden,
+        "feed_forward_length": 17408,
+        "attention.head_count": 24,
+        "attention.head_count_kv": 4,
+        "attention.key_length": 256,
+        "attention.value_length": 256,
+        "ssm.conv_kernel": 4,
+        "ssm.inner_size": 6144,
+        "ssm.state_size": 128,
+        "ssm.time_step_rank": 48,
+        "ssm.group_count": 16,
+        "full_attention_interval": 4,
+    }
     spec = import_gguf(write(tmp_path / "m.gguf", "qwen35", keys, tensors))
     assert spec.total_params == 27356728560 - 460730096  # meta count less its vision tower
     assert spec.formats().weights["mixer"].id == "q8_0"
@@ -306,11 +360,19 @@ def test_prediction_layers_are_beside_the_network(tmp_path: Path) -> None:
         tensors += [(f"{block}.exp_probs_b.bias", (16,), F32)]
     tensors += [("blk.2.nextn.eh_proj.weight", (512, 1024), BF16)]
     keys = {
-        "block_count": 3, "context_length": 4096, "embedding_length": 512,
-        "feed_forward_length": 1024, "attention.head_count": 4, "attention.head_count_kv": 2,
-        "attention.key_length": 128, "expert_count": 16, "expert_used_count": 2,
-        "expert_feed_forward_length": 256, "expert_shared_count": 0, "nextn_predict_layers": 1,
-    }  # fmt: skip
+        "block_count": 3,
+        "context_length": 4096,
+        "embedding_length": 512,
+        "feed_forward_length": 1024,
+        "attention.head_count": 4,
+        "attention.head_count_kv": 2,
+        "attention.key_length": 128,
+        "expert_count": 16,
+        "expert_used_count": 2,
+        "expert_feed_forward_length": 256,
+        "expert_shared_count": 0,
+        "nextn_predict_layers": 1,
+    }
     spec = import_gguf(write(tmp_path / "m.gguf", "glm4moe", keys, tensors))
     assert spec.layers == 2
     assert spec.mtp_params > 0
@@ -325,8 +387,9 @@ def test_parts_of_a_split_model_join(tmp_path: Path) -> None:
     first = write(tmp_path / "m-00001-of-00002.gguf", "llama", LLAMA_KEYS, tensors[:half])
     alone = import_gguf(first)
     assert [note.code for note in alone.notes] == ["gguf_split"]
-    assert alone.total_params == 8030261248 - 128256 * 4096 * ("output.weight" not in {
-        name for name, *_ in tensors[:half]})  # fmt: skip
+    assert alone.total_params == 8030261248 - 128256 * 4096 * (
+        "output.weight" not in {name for name, *_ in tensors[:half]}
+    )
     write(tmp_path / "m-00002-of-00002.gguf", "llama", {}, tensors[half:])
     both = import_gguf(first)
     assert both.id == "m"

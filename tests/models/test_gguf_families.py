@@ -27,15 +27,23 @@ File = tuple[dict[str, Any], Tensors]
 
 def sizes(layers: int, hidden: int, width: Any, heads: int, kv_heads: Any, **more: Any) -> Any:
     return {
-        "block_count": layers, "context_length": 131072, "embedding_length": hidden,
-        "feed_forward_length": width, "attention.head_count": heads,
-        "attention.head_count_kv": kv_heads, **more,
-    }  # fmt: skip
+        "block_count": layers,
+        "context_length": 131072,
+        "embedding_length": hidden,
+        "feed_forward_length": width,
+        "attention.head_count": heads,
+        "attention.head_count_kv": kv_heads,
+        **more,
+    }
 
 
 def ssm(kernel: int, inner: int, state: int, rank: int, groups: int | None = None) -> Any:
-    keys = {"ssm.conv_kernel": kernel, "ssm.inner_size": inner, "ssm.state_size": state,
-            "ssm.time_step_rank": rank}  # fmt: skip
+    keys = {
+        "ssm.conv_kernel": kernel,
+        "ssm.inner_size": inner,
+        "ssm.state_size": state,
+        "ssm.time_step_rank": rank,
+    }
     return keys if groups is None else {**keys, "ssm.group_count": groups}
 
 
@@ -45,8 +53,10 @@ def moe(count: int, top_k: int, width: int | None = None) -> Any:
 
 
 def ends(vocab: int, hidden: int, tied: bool = False, norm: str = "output_norm") -> Tensors:
-    tensors: Tensors = [("token_embd.weight", (vocab, hidden), Q8_0),
-                        (f"{norm}.weight", (hidden,), F32)]  # fmt: skip
+    tensors: Tensors = [
+        ("token_embd.weight", (vocab, hidden), Q8_0),
+        (f"{norm}.weight", (hidden,), F32),
+    ]
     return tensors if tied else [*tensors, ("output.weight", (vocab, hidden), Q8_0)]
 
 
@@ -89,8 +99,14 @@ def gemma3() -> File:
     for layer in range(62):
         block = f"blk.{layer}"
         tensors += attention(block, 5376, 4096, 2048, Q4_K) + mlp(block, 5376, 21504, Q4_K)
-        tensors += vectors(block, attn_q_norm=128, attn_k_norm=128, post_attention_norm=5376,
-                           ffn_norm=5376, post_ffw_norm=5376)  # fmt: skip
+        tensors += vectors(
+            block,
+            attn_q_norm=128,
+            attn_k_norm=128,
+            post_attention_norm=5376,
+            ffn_norm=5376,
+            post_ffw_norm=5376,
+        )
     keys = sizes(62, 5376, 21504, 32, 16)
     return {**keys, "attention.key_length": 128, "attention.sliding_window": 1024}, tensors
 
@@ -107,21 +123,34 @@ def gemma4() -> File:
     for layer, width in enumerate(widths):
         block, head = f"blk.{layer}", 512 if layer % 5 == 4 else 256
         own = attention(block, 1536, 8 * head, head, Q8_0)
-        shared = [tensor for tensor in own if ".attn_k." not in tensor[0]
-                  and ".attn_v." not in tensor[0]]  # fmt: skip
+        shared = [
+            tensor for tensor in own if ".attn_k." not in tensor[0] and ".attn_v." not in tensor[0]
+        ]
         tensors += own if layer < 15 else shared
-        tensors += vectors(block, attn_q_norm=head, post_attention_norm=1536, ffn_norm=1536,
-                           post_ffw_norm=1536, post_norm=1536, layer_output_scale=1)  # fmt: skip
+        tensors += vectors(
+            block,
+            attn_q_norm=head,
+            post_attention_norm=1536,
+            ffn_norm=1536,
+            post_ffw_norm=1536,
+            post_norm=1536,
+            layer_output_scale=1,
+        )
         tensors += vectors(block, attn_k_norm=head) if layer < 15 else []
-        tensors += [(f"{block}.inp_gate.weight", (256, 1536), F32),
-                    (f"{block}.proj.weight", (1536, 256), F32)]  # fmt: skip
+        tensors += [
+            (f"{block}.inp_gate.weight", (256, 1536), F32),
+            (f"{block}.proj.weight", (1536, 256), F32),
+        ]
         tensors += mlp(block, 1536, width, Q8_0)
     keys = sizes(35, 1536, widths, 8, 1, embedding_length_per_layer_input=256)
     return {
-        **keys, "attention.key_length": 512, "attention.key_length_swa": 256,
-        "attention.sliding_window": 512, "attention.shared_kv_layers": 20,
+        **keys,
+        "attention.key_length": 512,
+        "attention.key_length_swa": 256,
+        "attention.sliding_window": 512,
+        "attention.shared_kv_layers": 20,
         "attention.sliding_window_pattern": [layer % 5 != 4 for layer in range(35)],
-    }, tensors  # fmt: skip
+    }, tensors
 
 
 def mamba() -> File:
@@ -150,8 +179,9 @@ def jamba() -> File:
             tensors += mamba1(block, 4096, 8192, 16, 256)
             tensors += vectors(block, attn_norm=4096, ssm_dt_norm=256, ssm_b_norm=16, ssm_c_norm=16)
         tensors += vectors(block, ffn_norm=4096)
-        tensors += (experts(block, 4096, 14336, 16, Q4_K) if layer % 2
-                    else mlp(block, 4096, 14336, Q4_K))  # fmt: skip
+        tensors += (
+            experts(block, 4096, 14336, 16, Q4_K) if layer % 2 else mlp(block, 4096, 14336, Q4_K)
+        )
     kv_heads = [8 if layer % 8 == 4 else 0 for layer in range(32)]
     keys = sizes(32, 4096, 14336, 32, kv_heads, **ssm(4, 8192, 16, 256), **moe(16, 2))
     return keys, tensors
@@ -179,13 +209,19 @@ def granite(hidden: int, width: int, heads: int, kv_heads: int, mambas: int, mix
             tensors += vectors(block, attn_norm=hidden)
             tensors += mamba2(block, hidden, mambas, 64, 128, 1)
         if mix:
-            tensors += experts(block, hidden, 512, 64, Q4_K) + mlp(block, hidden, width, Q4_K,
-                                                                   "_shexp")  # fmt: skip
+            tensors += experts(block, hidden, 512, 64, Q4_K) + mlp(
+                block, hidden, width, Q4_K, "_shexp"
+            )
         else:
             tensors += mlp(block, hidden, width, Q4_K)
-    keys = sizes(40, hidden, 512 if mix else width, heads,
-                 [kv_heads if layer in full else 0 for layer in range(40)],
-                 **ssm(4, 64 * mambas, 128, mambas, 1))  # fmt: skip
+    keys = sizes(
+        40,
+        hidden,
+        512 if mix else width,
+        heads,
+        [kv_heads if layer in full else 0 for layer in range(40)],
+        **ssm(4, 64 * mambas, 128, mambas, 1),
+    )
     return {**keys, **moe(64, 6)} if mix else keys, tensors
 
 
@@ -199,9 +235,11 @@ def lfm2(layers: int, full: tuple[int, ...], width: int, mix: bool) -> File:
             tensors += vectors(block, attn_q_norm=64, attn_k_norm=64)
         else:
             tensors += vectors(block, attn_norm=2048)
-            tensors += [(f"{block}.shortconv.conv.weight", (2048, 3), F32),
-                        (f"{block}.shortconv.in_proj.weight", (6144, 2048), Q4_K),
-                        (f"{block}.shortconv.out_proj.weight", (2048, 2048), Q4_K)]  # fmt: skip
+            tensors += [
+                (f"{block}.shortconv.conv.weight", (2048, 3), F32),
+                (f"{block}.shortconv.in_proj.weight", (6144, 2048), Q4_K),
+                (f"{block}.shortconv.out_proj.weight", (2048, 2048), Q4_K),
+            ]
         if mix and layer >= 2:
             tensors += experts(block, 2048, 1792, 32, Q4_K)
             tensors += [(f"{block}.exp_probs_b.bias", (32,), F32)]
@@ -221,10 +259,12 @@ def kimi_linear() -> File:
         tensors += [(f"{block}.attn_output.weight", (2304, 4096), Q8_0)]
         if layer in full:
             tensors += vectors(block, attn_kv_a_norm=512)
-            tensors += [(f"{block}.attn_q.weight", (32 * 192, 2304), Q8_0),
-                        (f"{block}.attn_kv_a_mqa.weight", (576, 2304), Q8_0),
-                        (f"{block}.attn_k_b.weight", (32, 512, 128), Q8_0),
-                        (f"{block}.attn_v_b.weight", (32, 128, 512), Q8_0)]  # fmt: skip
+            tensors += [
+                (f"{block}.attn_q.weight", (32 * 192, 2304), Q8_0),
+                (f"{block}.attn_kv_a_mqa.weight", (576, 2304), Q8_0),
+                (f"{block}.attn_k_b.weight", (32, 512, 128), Q8_0),
+                (f"{block}.attn_v_b.weight", (32, 128, 512), Q8_0),
+            ]
         else:
             for part in "qkv":
                 tensors += [
@@ -236,24 +276,39 @@ def kimi_linear() -> File:
                     (f"{block}.ssm_{part}_a.weight", (128, 2304), Q8_0),
                     (f"{block}.ssm_{part}_b.weight", (4096, 128), Q8_0),
                 ]
-            tensors += [(f"{block}.ssm_beta.weight", (32, 2304), Q8_0),
-                        (f"{block}.ssm_a", (1, 32), F32),
-                        (f"{block}.ssm_dt.bias", (4096,), F32),
-                        (f"{block}.ssm_norm.weight", (128,), F32)]  # fmt: skip
+            tensors += [
+                (f"{block}.ssm_beta.weight", (32, 2304), Q8_0),
+                (f"{block}.ssm_a", (1, 32), F32),
+                (f"{block}.ssm_dt.bias", (4096,), F32),
+                (f"{block}.ssm_norm.weight", (128,), F32),
+            ]
         if layer:
-            tensors += experts(block, 2304, 1024, 256, Q4_K) + mlp(block, 2304, 1024, Q4_K,
-                                                                   "_shexp")  # fmt: skip
+            tensors += experts(block, 2304, 1024, 256, Q4_K) + mlp(
+                block, 2304, 1024, Q4_K, "_shexp"
+            )
             tensors += [(f"{block}.exp_probs_b.bias", (256,), F32)]
         else:
             tensors += mlp(block, 2304, 9216, Q4_K)
     kv_heads = [1 if layer in full else 0 for layer in range(27)]
-    keys = sizes(27, 2304, 9216, 32, kv_heads, **moe(256, 8, 1024), expert_shared_count=1,
-                 leading_dense_block_count=1)  # fmt: skip
+    keys = sizes(
+        27,
+        2304,
+        9216,
+        32,
+        kv_heads,
+        **moe(256, 8, 1024),
+        expert_shared_count=1,
+        leading_dense_block_count=1,
+    )
     return {
-        **keys, "attention.kv_lora_rank": 512, "attention.key_length_mla": 192,
-        "attention.value_length_mla": 128, "rope.dimension_count": 64, "kda.head_dim": 128,
+        **keys,
+        "attention.kv_lora_rank": 512,
+        "attention.key_length_mla": 192,
+        "attention.value_length_mla": 128,
+        "rope.dimension_count": 64,
+        "kda.head_dim": 128,
         "ssm.conv_kernel": 4,
-    }, tensors  # fmt: skip
+    }, tensors
 
 
 def glm5() -> File:
@@ -261,34 +316,59 @@ def glm5() -> File:
     tensors = ends(154880, 6144)
     for layer in range(79):
         block = f"blk.{layer}"
-        tensors += vectors(block, attn_norm=6144, ffn_norm=6144, attn_q_a_norm=2048,
-                           attn_kv_a_norm=512, **{"indexer.k_norm": 128})  # fmt: skip
+        tensors += vectors(
+            block,
+            attn_norm=6144,
+            ffn_norm=6144,
+            attn_q_a_norm=2048,
+            attn_kv_a_norm=512,
+            **{"indexer.k_norm": 128},
+        )
         tensors += [(f"{block}.indexer.k_norm.bias", (128,), F32)]
         tensors += [
             (f"{block}.{name}.weight", shape, Q8_0)
             for name, shape in {
-                "attn_q_a": (2048, 6144), "attn_q_b": (64 * 256, 2048),
-                "attn_kv_a_mqa": (576, 6144), "attn_k_b": (64, 512, 192),
-                "attn_v_b": (64, 256, 512), "attn_output": (6144, 64 * 256),
-                "indexer.proj": (32, 6144), "indexer.attn_k": (128, 6144),
+                "attn_q_a": (2048, 6144),
+                "attn_q_b": (64 * 256, 2048),
+                "attn_kv_a_mqa": (576, 6144),
+                "attn_k_b": (64, 512, 192),
+                "attn_v_b": (64, 256, 512),
+                "attn_output": (6144, 64 * 256),
+                "indexer.proj": (32, 6144),
+                "indexer.attn_k": (128, 6144),
                 "indexer.attn_q_b": (32 * 128, 2048),
             }.items()
-        ]  # fmt: skip
+        ]
         if layer < 3:
             tensors += mlp(block, 6144, 12288, Q8_0)
         else:
-            tensors += experts(block, 6144, 2048, 256, Q4_K) + mlp(block, 6144, 2048, Q8_0,
-                                                                   "_shexp")  # fmt: skip
+            tensors += experts(block, 6144, 2048, 256, Q4_K) + mlp(
+                block, 6144, 2048, Q8_0, "_shexp"
+            )
             tensors += [(f"{block}.exp_probs_b.bias", (256,), F32)]
     tensors += [("blk.78.nextn.eh_proj.weight", (6144, 12288), Q8_0)]
-    keys = sizes(79, 6144, 12288, 64, 1, **moe(256, 8, 2048), expert_shared_count=1,
-                 leading_dense_block_count=3, nextn_predict_layers=1)  # fmt: skip
+    keys = sizes(
+        79,
+        6144,
+        12288,
+        64,
+        1,
+        **moe(256, 8, 2048),
+        expert_shared_count=1,
+        leading_dense_block_count=3,
+        nextn_predict_layers=1,
+    )
     return {
-        **keys, "attention.q_lora_rank": 2048, "attention.kv_lora_rank": 512,
-        "attention.key_length_mla": 256, "attention.value_length_mla": 256,
-        "rope.dimension_count": 64, "attention.indexer.head_count": 32,
-        "attention.indexer.key_length": 128, "attention.indexer.top_k": 2048,
-    }, tensors  # fmt: skip
+        **keys,
+        "attention.q_lora_rank": 2048,
+        "attention.kv_lora_rank": 512,
+        "attention.key_length_mla": 256,
+        "attention.value_length_mla": 256,
+        "rope.dimension_count": 64,
+        "attention.indexer.head_count": 32,
+        "attention.indexer.key_length": 128,
+        "attention.indexer.top_k": 2048,
+    }, tensors
 
 
 # Totals of the hub's safetensors or of the reference implementation without image encoders; with
@@ -310,8 +390,9 @@ CASES: list[tuple[str, Callable[[], File], int, float, int]] = [
 
 
 @pytest.mark.parametrize(("architecture", "build", "total", "kv", "state"), CASES)
-def test_sizes_and_bytes(tmp_path: Path, architecture: str, build: Callable[[], File], total: int,
-                         kv: float, state: int) -> None:  # fmt: skip
+def test_sizes_and_bytes(
+    tmp_path: Path, architecture: str, build: Callable[[], File], total: int, kv: float, state: int
+) -> None:
     keys, tensors = build()
     spec = import_gguf(write(tmp_path / "m.gguf", architecture, keys, tensors))
     assert spec.total_params == total

@@ -10,7 +10,12 @@ import pytest
 
 from planner.models import get_model
 from planner.models.mixes import MIXES, mix_formats
-from planner.precision import FORMATS
+from planner.precision import FORMATS, Format
+
+
+def formats_of(model: str, mix: str) -> dict[str, Format] | None:
+    spec = get_model(model)
+    return mix_formats(spec.groups, spec.hidden, spec.tied_embeddings, mix)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +66,14 @@ def test_every_mix_is_a_format(mix: str) -> None:
 
 
 def test_a_tied_embedding_is_the_head() -> None:
-    found = mix_formats(get_model("google/gemma-3-27b-it"), "q4_k_m")
+    found = formats_of("google/gemma-3-27b-it", "q4_k_m")
     assert found is not None
     assert found["embedding"].bits == found["head"].bits == pytest.approx(FORMATS["q6_k"].bits)
-    untied = mix_formats(get_model("Qwen/Qwen3-32B"), "q4_k_m")
+    untied = formats_of("Qwen/Qwen3-32B", "q4_k_m")
     assert untied is not None
     assert untied["embedding"].bits == pytest.approx(FORMATS["q4_k"].bits)
 
 
 def test_other_formats_are_no_mix() -> None:
-    assert mix_formats(get_model("Qwen/Qwen3-32B"), "fp8") is None
-    assert mix_formats(get_model("Qwen/Qwen3-32B"), "q8_0") is None
+    assert formats_of("Qwen/Qwen3-32B", "fp8") is None
+    assert formats_of("Qwen/Qwen3-32B", "q8_0") is None

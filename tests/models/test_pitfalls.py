@@ -23,9 +23,14 @@ def windows(spec: ModelSpec) -> list[float]:
 
 
 FALCON = {
-    "model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32,
-    "num_attention_heads": 71, "num_kv_heads": 71, "vocab_size": 65024, "torch_dtype": "bfloat16",
-}  # fmt: skip
+    "model_type": "falcon",
+    "hidden_size": 4544,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 71,
+    "num_kv_heads": 71,
+    "vocab_size": 65024,
+    "torch_dtype": "bfloat16",
+}
 
 
 @pytest.mark.parametrize(
@@ -51,9 +56,13 @@ def test_qwen_window_counts_only_when_switched_on(model_type: str) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "window"),
-    [({}, 4096), ({"sliding_window": None}, math.inf), ({"sliding_window": 1024}, 1024),
-     ({"sliding_window": 131072}, math.inf)],
-)  # fmt: skip
+    [
+        ({}, 4096),
+        ({"sliding_window": None}, math.inf),
+        ({"sliding_window": 1024}, 1024),
+        ({"sliding_window": 131072}, math.inf),
+    ],
+)
 def test_mistral_missing_window_is_not_null(fields: dict[str, Any], window: float) -> None:
     config = {**llama(model_type="mistral"), **fields}
     assert set(windows(import_config(config))) == {window}

@@ -35,9 +35,14 @@ def test_gemma_4_12b() -> None:
     spec = get_model("google/gemma-4-12B-it")
     patch, hidden = 48 * 48 * 3, spec.hidden
     embedders = (
-        2 * patch + patch * hidden + hidden + 4 * hidden
-        + 1120 * 2 * hidden + hidden * hidden + 640 * hidden
-    )  # fmt: skip
+        2 * patch
+        + patch * hidden
+        + hidden
+        + 4 * hidden
+        + 1120 * 2 * hidden
+        + hidden * hidden
+        + 640 * hidden
+    )
     assert spec.vision_params == embedders
     assert spec.total_params + spec.vision_params == 11_959_730_224
     assert spec.total_params + 256 == 11_907_350_576
@@ -84,19 +89,33 @@ def test_nemotron_3_puzzle_75b() -> None:
 
 
 PUZZLE: dict[str, Any] = {
-    "model_type": "nemotron_h_puzzle", "hidden_size": 64, "vocab_size": 512, "dtype": "bfloat16",
-    "num_attention_heads": 4, "n_routed_experts": 8, "moe_shared_expert_intermediate_size": 32,
+    "model_type": "nemotron_h_puzzle",
+    "hidden_size": 64,
+    "vocab_size": 512,
+    "dtype": "bfloat16",
+    "num_attention_heads": 4,
+    "n_routed_experts": 8,
+    "moe_shared_expert_intermediate_size": 32,
     "block_configs": [
         {"block_type": "moe", "moe_intermediate_size": 16, "num_experts_per_tok": 2},
-        {"block_type": "moe", "moe_intermediate_size": 48, "num_experts_per_tok": 4,
-         "n_routed_experts": 4},
+        {
+            "block_type": "moe",
+            "moe_intermediate_size": 48,
+            "num_experts_per_tok": 4,
+            "n_routed_experts": 4,
+        },
     ],
-}  # fmt: skip
+}
 DECI: dict[str, Any] = {
-    "model_type": "deci", "hidden_size": 64, "vocab_size": 512, "dtype": "bfloat16",
-    "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
+    "model_type": "deci",
+    "hidden_size": 64,
+    "vocab_size": 512,
+    "dtype": "bfloat16",
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
     "num_key_value_heads_per_layer": [4, 1],
-}  # fmt: skip
+}
 
 
 def test_a_block_is_sized_by_its_own_fields_then_the_models() -> None:
@@ -109,17 +128,23 @@ def test_a_block_is_sized_by_its_own_fields_then_the_models() -> None:
 @pytest.mark.parametrize(
     ("config", "change", "said"),
     [
-        (PUZZLE, {"block_configs": [{"block_type": "x"}]},
-         r"block_configs\[0\].block_type: 'x'; accepted: mamba, attention, mlp and moe"),
+        (
+            PUZZLE,
+            {"block_configs": [{"block_type": "x"}]},
+            r"block_configs\[0\].block_type: 'x'; accepted: mamba, attention, mlp and moe",
+        ),
         (PUZZLE, {"block_configs": [7]}, r"block_configs\[0\].: expected a JSON object, got int"),
-        (PUZZLE, {"block_configs": [{"block_type": "moe"}]},
-         r"block_configs\[0\].num_experts_per_tok: missing"),
+        (
+            PUZZLE,
+            {"block_configs": [{"block_type": "moe"}]},
+            r"block_configs\[0\].num_experts_per_tok: missing",
+        ),
         (DECI, {"num_key_value_heads_per_layer": None}, "num_key_value_heads_per_layer: missing"),
         (DECI, {"num_key_value_heads_per_layer": [4]}, "1 entries for 2 layers"),
         (DECI, {"num_key_value_heads_per_layer": [4, 3]}, "3 does not divide 4 attention heads"),
         (DECI, {"num_key_value_heads_per_layer": [4, [1]]}, "is not a whole number"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_names_the_field(
     config: dict[str, Any], change: dict[str, Any], said: str
 ) -> None:

@@ -22,8 +22,14 @@ def formats(spec: ModelSpec) -> dict[str, str]:
     return {role: fmt.id for role, fmt in spec.formats().weights.items()}
 
 
-def group(bits: int, kind: str, size: int | None = None, active: bool = True,
-          targets: list[str] | None = None, **weights: Any) -> dict[str, Any]:  # fmt: skip
+def group(
+    bits: int,
+    kind: str,
+    size: int | None = None,
+    active: bool = True,
+    targets: list[str] | None = None,
+    **weights: Any,
+) -> dict[str, Any]:
     return {
         "targets": targets or ["Linear"],
         "weights": {"num_bits": bits, "type": kind, "group_size": size, **weights},
@@ -33,8 +39,12 @@ def group(bits: int, kind: str, size: int | None = None, active: bool = True,
 
 def compressed(*groups: dict[str, Any], **fields: Any) -> dict[str, Any]:
     named = {f"group_{index}": entry for index, entry in enumerate(groups)}
-    return {"quant_method": "compressed-tensors", "config_groups": named, "ignore": ["lm_head"],
-            **fields}  # fmt: skip
+    return {
+        "quant_method": "compressed-tensors",
+        "config_groups": named,
+        "ignore": ["lm_head"],
+        **fields,
+    }
 
 
 @pytest.mark.parametrize(
@@ -43,22 +53,45 @@ def compressed(*groups: dict[str, Any], **fields: Any) -> dict[str, Any]:
         ({"quant_method": "fp8"}, "fp8", "fp8", 8),
         ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8", "fp8_block", 8.002),
         ({"quant_method": "fbgemm_fp8"}, "fbgemm_fp8", "fp8", 8),
-        ({"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}, "awq", "awq",
-         4.156),
-        ({"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True}, "gptq", "gptq",
-         4.156),
+        (
+            {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True},
+            "awq",
+            "awq",
+            4.156,
+        ),
+        (
+            {"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True},
+            "gptq",
+            "gptq",
+            4.156,
+        ),
         ({"quant_method": "gptq", "bits": 8, "group_size": 128}, "gptq", "8.1875bit", 8.1875),
-        ({"quant_method": "intel/auto-round", "bits": 4, "group_size": 128}, "intel/auto-round",
-         "gptq", 4.156),
+        (
+            {"quant_method": "intel/auto-round", "bits": 4, "group_size": 128},
+            "intel/auto-round",
+            "gptq",
+            4.156,
+        ),
         ({"quant_method": "exl2", "bits": 3.5}, "exl2", "3.5bit", 3.5),
-        ({"quant_method": "hqq", "quant_config": {
-            "weight_quant_params": {"nbits": 4, "group_size": 64}}}, "hqq", "4.5bit", 4.5),
+        (
+            {
+                "quant_method": "hqq",
+                "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64}},
+            },
+            "hqq",
+            "4.5bit",
+            4.5,
+        ),
         ({"bits": 3, "group_size": 32}, "mlx", "4bit", 4),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "bitsandbytes", "8bit", 8),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "bitsandbytes", "4.5bit", 4.5),
         ({"quant_method": "bitnet"}, "bitnet", "ternary", 2),
-        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}},
-         "fp8", "fp8", 8),
+        (
+            {"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}},
+            "fp8",
+            "fp8",
+            8,
+        ),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4", "nvfp4", 4.5),
         ({"quant_algo": "FP8"}, "fp8", "fp8", 8),
         (compressed(group(8, "float")), "fp8", "fp8", 8),
@@ -69,15 +102,32 @@ def compressed(*groups: dict[str, Any], **fields: Any) -> dict[str, Any]:
         (compressed(group(4, "int", 32, active=False)), "int4", "int4", 4.5),
         (compressed(group(4, "float", 16)), "nvfp4", "nvfp4", 4.5),
         (compressed(group(4, "float", 16, active=False)), "nvfp4_weight", "nvfp4_weight", 4.5),
-        (compressed(group(4, "float", 32), format="mxfp4-pack-quantized"), "mxfp4_w4a4",
-         "mxfp4_w4a4", 4.25),
-        ({"quant_method": "quark", "global_quant_config":
-          {"weight": {"dtype": "fp4"}, "input_tensors": {"dtype": "fp4"}}},
-         "mxfp4_w4a4", "mxfp4_w4a4", 4.25),
-        (compressed(group(4, "float", 32, active=False), format="mxfp4-pack-quantized"), "mxfp4",
-         "mxfp4", 4.25),
+        (
+            compressed(group(4, "float", 32), format="mxfp4-pack-quantized"),
+            "mxfp4_w4a4",
+            "mxfp4_w4a4",
+            4.25,
+        ),
+        (
+            {
+                "quant_method": "quark",
+                "global_quant_config": {
+                    "weight": {"dtype": "fp4"},
+                    "input_tensors": {"dtype": "fp4"},
+                },
+            },
+            "mxfp4_w4a4",
+            "mxfp4_w4a4",
+            4.25,
+        ),
+        (
+            compressed(group(4, "float", 32, active=False), format="mxfp4-pack-quantized"),
+            "mxfp4",
+            "mxfp4",
+            4.25,
+        ),
     ],
-)  # fmt: skip
+)
 def test_dialects(config: dict[str, Any], label: str, linear: str, bits: float) -> None:
     spec = stored(config)
     assert spec.quantization.id == label
@@ -116,15 +166,17 @@ def test_cache_formats(fields: dict[str, Any], kv: str) -> None:
         (["lm_head", "re:.*self_attn.*"], {"attention", "indexer"}),
         (["model.layers.*.self_attn", "lm_head"], {"attention", "indexer"}),
         ([f"model.layers.{i}.self_attn.o_proj" for i in range(8)], {"attention"}),
-        ([f"model.language_model.layers.{i}.mlp.shared_experts*" for i in range(8)],
-         {"shared_experts"}),
+        (
+            [f"model.language_model.layers.{i}.mlp.shared_experts*" for i in range(8)],
+            {"shared_experts"},
+        ),
         ([r"re:.*mlp\.(gate|up|gate_up|down)_proj.*"], {"mlp"}),
         (["mlp.experts"], {"experts"}),
         (["model.layers.3.self_attn.q_proj", "gate", "e_score_correction_bias", "lm_head"], set()),
         (["model.layers.0.input_layernorm", "model.layers.2.mlp.gate"], set()),
         (["re:(unclosed"], set()),
     ],
-)  # fmt: skip
+)
 def test_ignore_lists(ignored: list[str], left: set[str]) -> None:
     config = {"quant_method": "fp8", "modules_to_not_convert": ignored}
     spec = import_config(deepseek(num_hidden_layers=8, quantization_config=config))
@@ -133,8 +185,10 @@ def test_ignore_lists(ignored: list[str], left: set[str]) -> None:
 
 
 def test_groups_by_name() -> None:
-    config = compressed(group(8, "float", targets=["re:.*self_attn.*", "re:.*shared_experts.*"]),
-                        group(4, "float", 16, targets=["re:.*mlp.experts.*"]))  # fmt: skip
+    config = compressed(
+        group(8, "float", targets=["re:.*self_attn.*", "re:.*shared_experts.*"]),
+        group(4, "float", 16, targets=["re:.*mlp.experts.*"]),
+    )
     found = formats(import_config(deepseek(quantization_config=config)))
     assert (found["attention"], found["experts"], found["mlp"]) == ("fp8", "nvfp4", "bf16")
 

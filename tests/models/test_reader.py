@@ -114,8 +114,13 @@ def test_unknown_model_type_without_sizes_names_both() -> None:
 
 def test_nested_config_with_fields_left_outside() -> None:
     inner = llama(tie_word_embeddings=None, torch_dtype=None)
-    outer = {"model_type": "some_vlm", "tie_word_embeddings": True, "dtype": "float16",
-             "text_config": inner, "quantization_config": {"quant_method": "fp8"}}  # fmt: skip
+    outer = {
+        "model_type": "some_vlm",
+        "tie_word_embeddings": True,
+        "dtype": "float16",
+        "text_config": inner,
+        "quantization_config": {"quant_method": "fp8"},
+    }
     spec, used = read_config(outer, "a/b", "here")
     assert (spec.id, spec.model_type, spec.source) == ("a/b", "some_vlm", "here")
     assert (spec.tied_embeddings, spec.dtype, spec.quantization.id) == (True, "fp16", "fp8")
@@ -182,8 +187,12 @@ def test_reads_any_name_and_a_directory(tmp_path: Path) -> None:
 
 
 def test_hf_quant_config_beside(tmp_path: Path) -> None:
-    stored = {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "group_size": 16,
-              "exclude_modules": ["lm_head"]}  # fmt: skip
+    stored = {
+        "quant_algo": "NVFP4",
+        "kv_cache_quant_algo": "FP8",
+        "group_size": 16,
+        "exclude_modules": ["lm_head"],
+    }
     written(tmp_path, json.dumps(LLAMA))
     written(tmp_path, json.dumps({"producer": {}, "quantization": stored}), "hf_quant_config.json")
     spec = import_file(tmp_path)
@@ -200,8 +209,13 @@ def test_text_config_of_differences_from_its_class() -> None:
 
 
 def test_text_config_two_levels_down() -> None:
-    inner = {**llama(), "model_type": "qwen3_omni_moe_text", "num_experts": 8,
-             "num_experts_per_tok": 2, "moe_intermediate_size": 768}  # fmt: skip
+    inner = {
+        **llama(),
+        "model_type": "qwen3_omni_moe_text",
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 768,
+    }
     config = {"model_type": "qwen3_omni_moe", "thinker_config": {"text_config": inner}}
     spec, used = read_config(config)
     assert (spec.kind, spec.hidden) == ("moe", 4096)

@@ -95,8 +95,18 @@ def test_a_scan_reads_and_writes_the_state_once(part: Part, state: str, value_by
 def test_a_scan_cannot_be_split_beyond_its_heads(part: Part) -> None:
     (scan,) = part.core_kernels(Formats.of("bf16"))
     assert scan.cache_ways == scan.flop_ways == max(state.ways for state in part.states())
-    assert scan.cache_ways == {JAMBA: math.inf, CODESTRAL: 128, QWEN3_NEXT: 32, KIMI: 32,
-                               MINIMAX: 64, LFM2: math.inf, RWKV5: 40}[part]  # fmt: skip
+    assert (
+        scan.cache_ways
+        == {
+            JAMBA: math.inf,
+            CODESTRAL: 128,
+            QWEN3_NEXT: 32,
+            KIMI: 32,
+            MINIMAX: 64,
+            LFM2: math.inf,
+            RWKV5: 40,
+        }[part]
+    )
 
 
 def matrix(linears: tuple[Linear, ...]) -> int:
@@ -107,21 +117,27 @@ def matrix(linears: tuple[Linear, ...]) -> int:
     ("part", "matrices", "others"),
     [
         # MambaMixer: in, x, dt (with bias), out; conv with bias, A, D, norms of dt, B and C.
-        (JAMBA, 4096 * 16384 + 8192 * 288 + 256 * 8192 + 8192 * 4096,
-         8192 + 8192 * 5 + 8192 * 17 + 288),
+        (
+            JAMBA,
+            4096 * 16384 + 8192 * 288 + 256 * 8192 + 8192 * 4096,
+            8192 + 8192 * 5 + 8192 * 17 + 288,
+        ),
         # Mamba2Mixer: in (z, x, B, C, dt) and out; conv, A, D, dt_bias, gated norm.
         (CODESTRAL, 4096 * (8192 + 10240 + 128) + 8192 * 4096, 10240 * 5 + 3 * 128 + 8192),
         # Qwen3NextGatedDeltaNet: qkvz, ba, out; conv without bias, A, dt_bias, norm.
         (QWEN3_NEXT, 2048 * 12288 + 2048 * 64 + 4096 * 2048, 8192 * 4 + 2 * 32 + 128),
         # KimiLinearDeltaAttention: q, k, v, o; f and g of rank 128; b; convs, A, dt_bias, norm.
-        (KIMI, 4 * 2304 * 4096 + 2 * (2304 * 128 + 128 * 4096) + 2304 * 32,
-         3 * 4096 * 4 + 32 + 4096 + 128),
+        (
+            KIMI,
+            4 * 2304 * 4096 + 2 * (2304 * 128 + 128 * 4096) + 2304 * 32,
+            3 * 4096 * 4 + 32 + 4096 + 128,
+        ),
         # MiniMaxLightningAttention: qkv, output gate, out; norm.
         (MINIMAX, 5 * 6144 * 8192, 8192),
         # Lfm2ShortConv: in (three parts) and out; conv.
         (LFM2, 4 * 2048 * 2048, 2048 * 3),
     ],
-)  # fmt: skip
+)
 def test_parameters_of_a_mixer(part: Part, matrices: int, others: int) -> None:
     assert matrix(part.linears()) == matrices
     assert part_params(part) == matrices + others

@@ -11,19 +11,27 @@ import pytest
 from planner import Scenario, plan
 from planner.answer import Disaggregated, Serving
 from planner.compare import ComparisonRequest, compare
-from planner.disaggregation import Workers
+from planner.deployment import resolve
 from planner.errors import one_line
-from planner.lengths import Lengths
-from planner.resolve import resolve
-from planner.serving import serve
+from planner.serving.disaggregation import Workers
+from planner.serving.steady import serve
+from planner.workload.lengths import Lengths
 from tests.test_cli import answered, refused
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 DEPLOYED: dict[str, Any] = {
-    "model": LLAMA, "gpu": "h200-sxm", "tp": 4, "weights": "fp8", "engine": "vllm",
-}  # fmt: skip
-CARD = {"peaks_flops_per_s": {"bf16": 1e15, "fp8": 2e15}, "bandwidth_bytes_per_s": 2e12,
-        "memory_bytes": 2e11, "source": "made up"}  # fmt: skip
+    "model": LLAMA,
+    "gpu": "h200-sxm",
+    "tp": 4,
+    "weights": "fp8",
+    "engine": "vllm",
+}
+CARD = {
+    "peaks_flops_per_s": {"bf16": 1e15, "fp8": 2e15},
+    "bandwidth_bytes_per_s": 2e12,
+    "memory_bytes": 2e11,
+    "source": "made up",
+}
 LOAD = {**DEPLOYED, "isl": 8192, "osl": 1024}
 
 
@@ -141,8 +149,9 @@ def test_decode_speculates_and_prefill_does_not() -> None:
 def test_limits_and_comparisons_are_about_it() -> None:
     serving, apart = parts(asked(concurrency=64))
     tpot_ms = serving.tpot_s.p50 * 1.001e3
-    within, missed = (plan(asked(concurrency=64, tpot_ms=tpot_ms, disaggregated=d))
-                      for d in ({}, None))  # fmt: skip
+    within, missed = (
+        plan(asked(concurrency=64, tpot_ms=tpot_ms, disaggregated=d)) for d in ({}, None)
+    )
     assert "limit_missed" not in {note.code for note in within.notes}
     assert "limit_missed" in {note.code for note in missed.notes}
     by_batch = plan(asked(batch=64, ttft_ms=1.0)).notes
@@ -181,18 +190,38 @@ def test_impossible_questions_are_one_line(changes: dict[str, Any], words: list[
 
 
 def test_the_option(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["plan", LLAMA, "--gpu", "h200-sxm", "--tp", "4", "--isl", "2048", "--osl", "256",
-               "--batch", "8", "--disaggregated"]  # fmt: skip
+    command = [
+        "plan",
+        LLAMA,
+        "--gpu",
+        "h200-sxm",
+        "--tp",
+        "4",
+        "--isl",
+        "2048",
+        "--osl",
+        "256",
+        "--batch",
+        "8",
+        "--disaggregated",
+    ]
     out = answered(capsys, *command, "same")
     assert "prefill workers" in out
     assert "of 4 GPUs, per decode worker of 4" in out
-    given = json.loads(answered(capsys, *command, "tp=2:busy=0.7:transfer-bytes-per-s=5e10",
-                                "--json"))  # fmt: skip
+    given = json.loads(
+        answered(capsys, *command, "tp=2:busy=0.7:transfer-bytes-per-s=5e10", "--json")
+    )
     asked = given["scenario"]["disaggregated"]
     assert (asked["tp"], asked["busy"], asked["transfer_bytes_per_s"]) == (2, 0.7, 5e10)
-    for text, word in (("yes", "same"), ("tp=x", "tp=x"), ("gpu=b200-sxm", "busy"), ("", "same"),
-                       ("busy=nan", "busy=nan"), ("tp=3", "disaggregated.tp"),
-                       ("busy=2", "disaggregated.busy")):  # fmt: skip
+    for text, word in (
+        ("yes", "same"),
+        ("tp=x", "tp=x"),
+        ("gpu=b200-sxm", "busy"),
+        ("", "same"),
+        ("busy=nan", "busy=nan"),
+        ("tp=3", "disaggregated.tp"),
+        ("busy=2", "disaggregated.busy"),
+    ):
         line = refused(capsys, *command, text)
         assert "disaggregated" in line
         assert word in line

@@ -9,15 +9,21 @@ import pytest
 from pydantic import ValidationError
 
 from planner import Scenario, plan
-from planner.distributions import MOST_BINS, MOST_REQUESTS, mean_context, moments
+from planner.deployment import resolve
 from planner.errors import one_line
-from planner.resolve import resolve
+from planner.workload.distributions import MOST_BINS, MOST_REQUESTS, mean_context, moments
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 LOAD: dict[str, Any] = {
-    "model": LLAMA, "gpu": "h200-sxm", "tp": 4, "weights": "fp8", "engine": "vllm",
-    "concurrency": 32, "isl": 4096, "osl": 512,
-}  # fmt: skip
+    "model": LLAMA,
+    "gpu": "h200-sxm",
+    "tp": 4,
+    "weights": "fp8",
+    "engine": "vllm",
+    "concurrency": 32,
+    "isl": 4096,
+    "osl": 512,
+}
 
 
 def asked(**changes: Any) -> Scenario:
@@ -90,8 +96,9 @@ def test_the_pool_holds_fewer_where_outputs_spread() -> None:
 
 
 def test_spread_inputs_take_longer() -> None:
-    fixed, spread = (plan(asked(isl=isl)).serving for isl in
-                     (8192, {"lognormal": {"mean": 8192, "cv": 1.5}}))  # fmt: skip
+    fixed, spread = (
+        plan(asked(isl=isl)).serving for isl in (8192, {"lognormal": {"mean": 8192, "cv": 1.5}})
+    )
     assert fixed is not None
     assert spread is not None
     assert spread.ttft_s.p50 > fixed.ttft_s.p50

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import Plan, Scenario, plan
-from planner.resolve import resolve
+from planner.deployment import resolve
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 
@@ -20,8 +20,12 @@ def asked(clients: int, **more: object) -> Plan:
 def test_p10_is_below_p50_is_below_p90(clients: int, more: dict[str, object]) -> None:
     found = asked(clients, **more).serving
     assert found is not None
-    for one in (found.ttft_s, found.tpot_s, found.requests_per_s_interval,
-                found.output_tokens_per_s_interval):  # fmt: skip
+    for one in (
+        found.ttft_s,
+        found.tpot_s,
+        found.requests_per_s_interval,
+        found.output_tokens_per_s_interval,
+    ):
         assert 0 < one.p10 < one.p50 < one.p90
     assert found.requests_per_s_interval.p50 == found.requests_per_s
     assert found.output_tokens_per_s_interval.p50 == found.output_tokens_per_s
@@ -34,9 +38,11 @@ def test_a_rate_is_slow_where_its_times_are_long() -> None:
     assert found.queued == 0
     slow, fast = (
         16 / (ttft + 1023 * tpot)
-        for ttft, tpot in ((found.ttft_s.p90, found.tpot_s.p90),
-                           (found.ttft_s.p10, found.tpot_s.p10))
-    )  # fmt: skip
+        for ttft, tpot in (
+            (found.ttft_s.p90, found.tpot_s.p90),
+            (found.ttft_s.p10, found.tpot_s.p10),
+        )
+    )
     assert found.requests_per_s_interval.p10 == pytest.approx(slow)
     assert found.requests_per_s_interval.p90 == pytest.approx(fast)
     assert found.output_tokens_per_s_interval.p10 == pytest.approx(1024 * slow)

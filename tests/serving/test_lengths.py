@@ -5,16 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from planner.deployment import Deployment, deploy
 from planner.hw import get_accelerator
-from planner.lengths import InvalidLengths, Lengths
 from planner.models import get_model
-from planner.resolve import Deployment, deploy
-from planner.serving import serve
+from planner.serving.steady import serve
+from planner.workload.lengths import InvalidLengths, Lengths
 
 
 def deployment(tp: int = 4) -> Deployment:
-    return deploy(get_model("meta-llama/Llama-3.1-70B-Instruct"), get_accelerator("h200-sxm"),
-                  (tp, 1, 1, 1), ("fp8", None, "vllm", None))  # fmt: skip
+    return deploy(
+        get_model("meta-llama/Llama-3.1-70B-Instruct"),
+        get_accelerator("h200-sxm"),
+        (tp, 1, 1, 1),
+        ("fp8", None, "vllm", None),
+    )
 
 
 def test_moments() -> None:
@@ -35,9 +39,16 @@ def test_a_trace_agrees_with_the_distribution_it_was_drawn_from() -> None:
     assert found.of_a_step == pytest.approx(wanted.of_a_step, rel=1e-6)
 
 
-@pytest.mark.parametrize("bad", [lambda: Lengths.fixed(0), lambda: Lengths.trace([]),
-                                 lambda: Lengths.histogram({}), lambda: Lengths.fixed(np.nan),
-                                 lambda: Lengths.histogram({10: -1})])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: Lengths.fixed(0),
+        lambda: Lengths.trace([]),
+        lambda: Lengths.histogram({}),
+        lambda: Lengths.fixed(np.nan),
+        lambda: Lengths.histogram({10: -1}),
+    ],
+)
 def test_refuses_what_is_no_distribution(bad) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InvalidLengths, match="lengths: "):
         bad()

@@ -12,8 +12,18 @@ from planner.cli import main
 from planner.commands.loads import BadLoad, lengths
 from tests.test_cli import answered, refused
 
-SERVED = ["plan", "meta-llama/Llama-3.1-70B-Instruct", "--gpu", "h200-sxm", "--tp", "4",
-          "--concurrency", "8", "--osl", "256"]  # fmt: skip
+SERVED = [
+    "plan",
+    "meta-llama/Llama-3.1-70B-Instruct",
+    "--gpu",
+    "h200-sxm",
+    "--tp",
+    "4",
+    "--concurrency",
+    "8",
+    "--osl",
+    "256",
+]
 
 
 def served(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:

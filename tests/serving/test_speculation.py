@@ -8,17 +8,23 @@ import pytest
 from pydantic import ValidationError
 
 from planner import Scenario, plan
-from planner.advice import advise
 from planner.answer import Plan
 from planner.calibration import current
 from planner.compare import ComparisonRequest, compare
+from planner.deployment import resolve
 from planner.errors import one_line
-from planner.resolve import resolve
-from planner.sweep import SweepRequest, sweep
+from planner.plans.advice import advise
+from planner.plans.sweep import SweepRequest, sweep
 from tests.test_cli import answered, refused
 
-V3 = {"model": "deepseek-ai/DeepSeek-V3", "gpu": "h200-sxm", "tp": 8, "engine": "sglang",
-      "batch": [1, 32], "context": [4096]}  # fmt: skip
+V3 = {
+    "model": "deepseek-ai/DeepSeek-V3",
+    "gpu": "h200-sxm",
+    "tp": 8,
+    "engine": "sglang",
+    "batch": [1, 32],
+    "context": [4096],
+}
 ONE = {"drafts": 1, "accepted": 1.8}
 
 
@@ -55,8 +61,9 @@ def test_a_step_verifies_and_drafts_and_yields() -> None:
 
 def test_nothing_drafted_is_nothing_changed() -> None:
     load = {"concurrency": 16, "isl": 1024, "osl": 256}
-    plain, none = (plan(asked(**load, speculation=s)) for s in
-                   (None, {"drafts": 0, "accepted": 1.0}))  # fmt: skip
+    plain, none = (
+        plan(asked(**load, speculation=s)) for s in (None, {"drafts": 0, "accepted": 1.0})
+    )
     for part in ("limits", "memory", "points", "serving", "kernels"):
         assert getattr(none, part) == getattr(plain, part), part
 
@@ -139,8 +146,13 @@ def test_the_option(capsys: pytest.CaptureFixture[str]) -> None:
     out = answered(capsys, *command, "--speculation", "1:1.8")
     assert "which yields 1.8 tokens" in out
     assert "[assumed_acceptance]" in answered(capsys, *command, "--speculation", "2")
-    for text, word in (("x", "DRAFTS:ACCEPTED"), ("1:", "DRAFTS:ACCEPTED"), ("1:3", "1 + drafts"),
-                       ("1:nan", "DRAFTS:ACCEPTED"), ("-1", "speculation.drafts")):  # fmt: skip
+    for text, word in (
+        ("x", "DRAFTS:ACCEPTED"),
+        ("1:", "DRAFTS:ACCEPTED"),
+        ("1:3", "1 + drafts"),
+        ("1:nan", "DRAFTS:ACCEPTED"),
+        ("-1", "speculation.drafts"),
+    ):
         line = refused(capsys, *command, "--speculation", text)
         assert "speculation" in line
         assert word in line

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from planner import Scenario, plan
 from planner.calibration import Speculation, current
+from planner.deployment import deploy
 from planner.hw import get_accelerator
 from planner.models import get_model
-from planner.resolve import deploy
-from planner.serving import Prompts, Queueing, room_for, serve, steady_state
+from planner.serving.steady import Prompts, Queueing, room_for, serve, steady_state
 
 FREE = Queueing(first_s=0.0, burst=0.0, wait=0.0)
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
@@ -25,8 +25,9 @@ def prompts(seconds: float) -> Prompts:
 
 
 def deployment(engine: str | None = "vllm"):  # type: ignore[no-untyped-def]
-    return deploy(get_model(LLAMA), get_accelerator("h200-sxm"), (4, 1, 1, 1),
-                  ("fp8", None, engine, None))  # fmt: skip
+    return deploy(
+        get_model(LLAMA), get_accelerator("h200-sxm"), (4, 1, 1, 1), ("fp8", None, engine, None)
+    )
 
 
 def test_one_client_sees_the_step_alone() -> None:
@@ -63,8 +64,9 @@ def test_tpot_stops_growing_where_the_pool_is_full_and_ttft_does_not() -> None:
 def test_no_load_exceeds_the_engine(clients: int, osl: int, prompt: float, burst: float) -> None:
     """Prompts take less than all of the time, and every client completes a request a cycle."""
     queueing = Queueing(first_s=0.0, burst=burst, wait=0.0)
-    state = steady_state(lambda b: 0.01 * np.ones_like(b), prompts(prompt), clients, osl, 1e9,
-                         queueing)  # fmt: skip
+    state = steady_state(
+        lambda b: 0.01 * np.ones_like(b), prompts(prompt), clients, osl, 1e9, queueing
+    )
     share = float(state.requests_per_s) * prompt
     assert 0 < share <= 1 + 1e-9
     assert share == pytest.approx(float(state.prompt_share))
@@ -113,10 +115,16 @@ def test_clients_in_step_wait_for_each_other_and_no_more() -> None:
 
 def test_own_factor_moves_the_start_alone() -> None:
     plain, slow = (
-        steady_state(lambda b: 0.01 * np.ones_like(b), prompts(0.2), 1, 100, 64,
-                     Queueing(first_s=0.1, burst=0.0, wait=2.0, scale=scale))
+        steady_state(
+            lambda b: 0.01 * np.ones_like(b),
+            prompts(0.2),
+            1,
+            100,
+            64,
+            Queueing(first_s=0.1, burst=0.0, wait=2.0, scale=scale),
+        )
         for scale in (1.0, 3.0)
-    )  # fmt: skip
+    )
     assert plain.ttft_s == pytest.approx(0.1 + 0.2 + 2 * 0.01)
     assert slow.ttft_s == pytest.approx(3 * 0.32)
     assert slow.tpot_s == plain.tpot_s
@@ -163,8 +171,14 @@ def test_plan_answers_the_serving_question() -> None:
 
 
 def test_replicas_multiply_rates_alone() -> None:
-    question = {"model": LLAMA, "gpu": "h200-sxm", "tp": 4, "concurrency": 16, "isl": 1024,
-                "osl": 256}  # fmt: skip
+    question = {
+        "model": LLAMA,
+        "gpu": "h200-sxm",
+        "tp": 4,
+        "concurrency": 16,
+        "isl": 1024,
+        "osl": 256,
+    }
     one, two = (plan(Scenario(**question, replicas=n)).serving for n in (1, 2))
     assert two.output_tokens_per_s == pytest.approx(2 * one.output_tokens_per_s)
     assert two.tpot_s == one.tpot_s

@@ -18,8 +18,16 @@ from planner.models.reader import Reader
 from planner.models.spec import ModelSpec
 from planner.models.windows import uniform
 
-_BIASED = Traits(qkv_bias=True, out_bias=True, mlp_bias=True, norms=4, final_norms=2, gated=False,
-                 tied=True, width=four_times)  # fmt: skip
+_BIASED = Traits(
+    qkv_bias=True,
+    out_bias=True,
+    mlp_bias=True,
+    norms=4,
+    final_norms=2,
+    gated=False,
+    tied=True,
+    width=four_times,
+)
 """Biases everywhere and two LayerNorms of weight and bias."""
 
 
@@ -60,8 +68,9 @@ def _opt(reader: Reader) -> ModelSpec:
     width = reader.size("word_embed_proj_dim", default=shape.hidden)
     projections = 2 * width * shape.hidden if width != shape.hidden else 0
     saved = shape.vocab * (shape.hidden - width)
-    return read_decoder(reader, shape, traits, extra_embedding_params=positions - saved,
-                        other_params=projections)  # fmt: skip
+    return read_decoder(
+        reader, shape, traits, extra_embedding_params=positions - saved, other_params=projections
+    )
 
 
 def _mpt(reader: Reader) -> ModelSpec:
@@ -70,8 +79,16 @@ def _mpt(reader: Reader) -> ModelSpec:
     shape = read_shape(reader, kv_heads=attn.optional_size("kv_n_heads") or None)
     bias = not reader.flag("no_bias", default=True)
     ratio = reader.size("expansion_ratio", default=4)
-    traits = Traits(bias, bias, bias, norms=4 if bias else 2, final_norms=2 if bias else 1,
-                    gated=False, tied=True, width=lambda *_: ratio * shape.hidden)  # fmt: skip
+    traits = Traits(
+        bias,
+        bias,
+        bias,
+        norms=4 if bias else 2,
+        final_norms=2 if bias else 1,
+        gated=False,
+        tied=True,
+        width=lambda *_: ratio * shape.hidden,
+    )
     positions = 0 if attn.flag("alibi", default=True) else reader.size("max_seq_len")
     return read_decoder(reader, shape, traits, extra_embedding_params=positions * shape.hidden)
 
@@ -97,27 +114,53 @@ def _chatglm(reader: Reader) -> ModelSpec:
     """ChatGLM 2 and later: groups count only under multi_query_attention."""
     grouped = reader.flag("multi_query_attention")
     shape = read_shape(reader, kv_heads=None if grouped else reader.size("num_attention_heads"))
-    traits = Traits(qkv_bias="add_qkv_bias", out_bias="add_bias_linear",
-                    mlp_bias="add_bias_linear")  # fmt: skip
+    traits = Traits(qkv_bias="add_qkv_bias", out_bias="add_bias_linear", mlp_bias="add_bias_linear")
     return read_decoder(reader, shape, traits)
 
 
 _TABLE: dict[str, Traits] = {
-    "gptj": Traits(mlp_bias=True, norms=2, final_norms=2, gated=False, head_bias=True,
-                   width=four_times),
-    "codegen": Traits(mlp_bias=True, norms=2, final_norms=2, gated=False, head_bias=True,
-                      width=four_times),
-    "gpt_neox": Traits(qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias=True,
-                       norms=4, final_norms=2, gated=False, defaults={"attention_bias": True}),
-    "phi": Traits(qkv_bias=True, out_bias=True, mlp_bias=True, norms=2, final_norms=2,
-                  qk_norm=_phi_norm, gated=False, head_bias=True, width=four_times),
-    "phi3small": Traits(qkv_bias=True, out_bias=True, mlp_bias=True, norms=4, final_norms=2,
-                        tied=True),
-    "starcoder2": Traits(qkv_bias="use_bias", out_bias="use_bias", mlp_bias="use_bias", norms=4,
-                         final_norms=2, gated=False, tied=True, windows=uniform(),
-                         defaults={"use_bias": True, "num_key_value_heads": 2}),
+    "gptj": Traits(
+        mlp_bias=True, norms=2, final_norms=2, gated=False, head_bias=True, width=four_times
+    ),
+    "codegen": Traits(
+        mlp_bias=True, norms=2, final_norms=2, gated=False, head_bias=True, width=four_times
+    ),
+    "gpt_neox": Traits(
+        qkv_bias="attention_bias",
+        out_bias="attention_bias",
+        mlp_bias=True,
+        norms=4,
+        final_norms=2,
+        gated=False,
+        defaults={"attention_bias": True},
+    ),
+    "phi": Traits(
+        qkv_bias=True,
+        out_bias=True,
+        mlp_bias=True,
+        norms=2,
+        final_norms=2,
+        qk_norm=_phi_norm,
+        gated=False,
+        head_bias=True,
+        width=four_times,
+    ),
+    "phi3small": Traits(
+        qkv_bias=True, out_bias=True, mlp_bias=True, norms=4, final_norms=2, tied=True
+    ),
+    "starcoder2": Traits(
+        qkv_bias="use_bias",
+        out_bias="use_bias",
+        mlp_bias="use_bias",
+        norms=4,
+        final_norms=2,
+        gated=False,
+        tied=True,
+        windows=uniform(),
+        defaults={"use_bias": True, "num_key_value_heads": 2},
+    ),
     "qwen": Traits(qkv_bias=True, width=_half),
-}  # fmt: skip
+}
 
 MODEL_TYPES: dict[str, Importer] = {
     **{name: decoder(traits) for name, traits in _TABLE.items()},

@@ -22,13 +22,27 @@ from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
     moe=Moe(("moe_intermediate_size",), correction=True),
-    defaults={"head_dim": 512, "num_key_value_heads": 1, "n_shared_experts": 1, "hc_mult": 4,
-              "index_n_heads": 64, "index_head_dim": 128, "index_topk": 512, "o_groups": 8,
-              "o_lora_rank": 1024, "q_lora_rank": 1024, "sliding_window": 128,
-              "num_hash_layers": 3, "vocab_size": 129280},
-)  # fmt: skip
-_RATIOS = {"sliding_attention": 0, "compressed_sparse_attention": 4,
-           "heavily_compressed_attention": 128}  # fmt: skip
+    defaults={
+        "head_dim": 512,
+        "num_key_value_heads": 1,
+        "n_shared_experts": 1,
+        "hc_mult": 4,
+        "index_n_heads": 64,
+        "index_head_dim": 128,
+        "index_topk": 512,
+        "o_groups": 8,
+        "o_lora_rank": 1024,
+        "q_lora_rank": 1024,
+        "sliding_window": 128,
+        "num_hash_layers": 3,
+        "vocab_size": 129280,
+    },
+)
+_RATIOS = {
+    "sliding_attention": 0,
+    "compressed_sparse_attention": 4,
+    "heavily_compressed_attention": 128,
+}
 
 
 def read_deepseek_v4(reader: Reader) -> ModelSpec:

@@ -24,19 +24,39 @@ from planner.models.reader import ConfigError, Reader
 from planner.models.spec import ModelSpec
 from planner.models.windows import patterned
 
-_COMMON = {"head_dim": 256, "sliding_window": 512, "vocab_size_per_layer_input": 262144,
-           "hidden_size_per_layer_input": 256}  # fmt: skip
+_COMMON = {
+    "head_dim": 256,
+    "sliding_window": 512,
+    "vocab_size_per_layer_input": 262144,
+    "hidden_size_per_layer_input": 256,
+}
 _GEMMA3N = Traits(
-    qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="head", norms=4, tied=True,
+    qkv_bias="attention_bias",
+    out_bias="attention_bias",
+    qk_norm="head",
+    norms=4,
+    tied=True,
     windows=patterned(5, 512),
-    defaults={**_COMMON, "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 262400,
-              "altup_num_inputs": 4, "laurel_rank": 64, "num_kv_shared_layers": 15},
-)  # fmt: skip
+    defaults={
+        **_COMMON,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "vocab_size": 262400,
+        "altup_num_inputs": 4,
+        "laurel_rank": 64,
+        "num_kv_shared_layers": 15,
+    },
+)
 _GEMMA4 = Traits(
-    qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="head", norms=4, tied=True,
-    windows=patterned(6, 512), moe=Moe(("moe_intermediate_size",)),
+    qkv_bias="attention_bias",
+    out_bias="attention_bias",
+    qk_norm="head",
+    norms=4,
+    tied=True,
+    windows=patterned(6, 512),
+    moe=Moe(("moe_intermediate_size",)),
     defaults={**_COMMON, "num_key_value_heads": 4, "global_head_dim": 512, "vocab_size": 262144},
-)  # fmt: skip
+)
 _GEMMA4_UNIFIED = replace(
     _GEMMA4,
     windows=patterned(6, 1024),
@@ -75,9 +95,7 @@ def read_gemma4(reader: Reader, traits: Traits = _GEMMA4) -> ModelSpec:
     same = reader.flag("attention_k_eq_v")
     global_heads = reader.optional_size("num_global_key_value_heads") if same else None
     wide = replace(
-        shape,
-        head_dim=reader.size("global_head_dim"),
-        kv_heads=global_heads or shape.kv_heads,
+        shape, head_dim=reader.size("global_head_dim"), kv_heads=global_heads or shape.kv_heads
     )
     extra, norms = _mixture(reader, shape)
     width = reader.size("intermediate_size")
@@ -90,9 +108,12 @@ def read_gemma4(reader: Reader, traits: Traits = _GEMMA4) -> ModelSpec:
         attention = replace(attention, own_v=not (same and full))
         dense = Dense(shape.hidden, width if own else shared_width)
         blocks.append(
-            Block((attention,), (dense, *extra, *inputs, LayerScalar()),
-                  (4 + norms) * shape.hidden + input_norm)
-        )  # fmt: skip
+            Block(
+                (attention,),
+                (dense, *extra, *inputs, LayerScalar()),
+                (4 + norms) * shape.hidden + input_norm,
+            )
+        )
     return _with_inputs(reader, shape, traits, blocks)
 
 

@@ -26,9 +26,14 @@ from planner.models.spec import ModelSpec
 _TRAITS = Traits(
     latent=True,
     moe=Moe(correction=True),
-    defaults={"v_head_dim": 128, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
-              "first_k_dense_replace": 1, "head_dim": 128},
-)  # fmt: skip
+    defaults={
+        "v_head_dim": 128,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "first_k_dense_replace": 1,
+        "head_dim": 128,
+    },
+)
 
 
 def kimi_linear(conv_rows_short: int = 0) -> Importer:

@@ -22,10 +22,16 @@ from planner.models.spec import ModelSpec
 
 _DENSE = Traits(qk_norm="head", tied=True, defaults={"num_key_value_heads": 8})
 _MOE = Traits(
-    qk_norm="head", tied=True, moe=Moe(("moe_intermediate_size",), correction=True),
-    defaults={"num_key_value_heads": 8, "num_experts": 32, "num_experts_per_tok": 4,
-              "moe_intermediate_size": 1792},
-)  # fmt: skip
+    qk_norm="head",
+    tied=True,
+    moe=Moe(("moe_intermediate_size",), correction=True),
+    defaults={
+        "num_key_value_heads": 8,
+        "num_experts": 32,
+        "num_experts_per_tok": 4,
+        "moe_intermediate_size": 1792,
+    },
+)
 
 
 def lfm2(traits: Traits) -> Importer:
@@ -41,10 +47,13 @@ def lfm2(traits: Traits) -> Importer:
         dense, mixture = _mlps(reader, shape, traits)
         first = reader.size("num_dense_layers", default=2, zero=True) if mixture else shape.layers
         blocks = [
-            Block((attention if full else conv,), dense if index < first else mixture,
-                  2 * shape.hidden)
+            Block(
+                (attention if full else conv,),
+                dense if index < first else mixture,
+                2 * shape.hidden,
+            )
             for index, full in enumerate(_full(reader, shape.layers))
-        ]  # fmt: skip
+        ]
         return read_decoder(reader, shape, traits, blocks)
 
     return read

@@ -29,18 +29,34 @@ def _stablelm_norms(reader: Reader) -> int:
 
 
 _SIZES_7B = {
-    "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000,
-}  # fmt: skip
-_LLAMA = Traits(qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias",
-                nested_defaults={**_SIZES_7B, "intermediate_size": 11008})  # fmt: skip
-_MISTRAL = Traits(windows=uniform(4096), defaults={"num_key_value_heads": 8},
-                  nested_defaults={**_SIZES_7B, "intermediate_size": 14336})  # fmt: skip
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "vocab_size": 32000,
+}
+_LLAMA = Traits(
+    qkv_bias="attention_bias",
+    out_bias="attention_bias",
+    mlp_bias="mlp_bias",
+    nested_defaults={**_SIZES_7B, "intermediate_size": 11008},
+)
+_MISTRAL = Traits(
+    windows=uniform(4096),
+    defaults={"num_key_value_heads": 8},
+    nested_defaults={**_SIZES_7B, "intermediate_size": 14336},
+)
 _QWEN2 = Traits(qkv_bias=True, windows=switched)
-_GLM4 = Traits(qkv_bias="attention_bias", norms=4,
-               defaults={"attention_bias": True, "head_dim": 128})  # fmt: skip
+_GLM4 = Traits(
+    qkv_bias="attention_bias", norms=4, defaults={"attention_bias": True, "head_dim": 128}
+)
 _MINISTRAL3 = Traits(windows=uniform(), defaults={"num_key_value_heads": 8, "head_dim": 128})
-_QWEN3 = Traits(qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="head",
-                windows=switched, defaults={"head_dim": 128})  # fmt: skip
+_QWEN3 = Traits(
+    qkv_bias="attention_bias",
+    out_bias="attention_bias",
+    qk_norm="head",
+    windows=switched,
+    defaults={"head_dim": 128},
+)
 _OLMO2 = Traits(qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="full")
 _HUNYUAN = Traits(qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="head")
 
@@ -69,21 +85,42 @@ _TABLE: dict[str, Traits] = {
     "qwen3": _QWEN3,
     "qwen3_vl": _QWEN3,
     "qwen3_vl_text": _QWEN3,
-    "smollm3": Traits(qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias",
-                      windows=switched, tied=True, defaults={"num_key_value_heads": 4}),
-    "seed_oss": Traits(qkv_bias="attention_bias", out_bias="attention_out_bias",
-                       mlp_bias="mlp_bias", defaults={"attention_bias": True, "head_dim": 128}),
+    "smollm3": Traits(
+        qkv_bias="attention_bias",
+        out_bias="attention_bias",
+        mlp_bias="mlp_bias",
+        windows=switched,
+        tied=True,
+        defaults={"num_key_value_heads": 4},
+    ),
+    "seed_oss": Traits(
+        qkv_bias="attention_bias",
+        out_bias="attention_out_bias",
+        mlp_bias="mlp_bias",
+        defaults={"attention_bias": True, "head_dim": 128},
+    ),
     "exaone4": Traits(qk_norm="head", windows=patterned(4, 4096)),
     "olmo": Traits(qkv_bias="attention_bias", out_bias="attention_bias", norms=0, final_norms=0),
     "olmo2": _OLMO2,
-    "olmo3": Traits(qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="full",
-                    windows=patterned(4, 4096)),
-    "cohere": Traits(qkv_bias="attention_bias", out_bias="attention_bias", norms=1,
-                     qk_norm=_qk_norm, tied=True),
-    "cohere2": Traits(qkv_bias="attention_bias", out_bias="attention_bias", norms=1, tied=True,
-                      windows=patterned(4, 4096)),
-    "stablelm": Traits(qkv_bias="use_qkv_bias", norms=_stablelm_norms, final_norms=2,
-                       qk_norm=_qk_norm),
+    "olmo3": Traits(
+        qkv_bias="attention_bias",
+        out_bias="attention_bias",
+        qk_norm="full",
+        windows=patterned(4, 4096),
+    ),
+    "cohere": Traits(
+        qkv_bias="attention_bias", out_bias="attention_bias", norms=1, qk_norm=_qk_norm, tied=True
+    ),
+    "cohere2": Traits(
+        qkv_bias="attention_bias",
+        out_bias="attention_bias",
+        norms=1,
+        tied=True,
+        windows=patterned(4, 4096),
+    ),
+    "stablelm": Traits(
+        qkv_bias="use_qkv_bias", norms=_stablelm_norms, final_norms=2, qk_norm=_qk_norm
+    ),
     "orion": Traits(norms=4, final_norms=2),
     "internlm": Traits(qkv_bias="bias", out_bias="bias", defaults={"bias": True}),
     "internlm2": Traits(qkv_bias="bias", out_bias="bias"),
@@ -95,15 +132,25 @@ _TABLE: dict[str, Traits] = {
     "phi3_v": Traits(windows=uniform()),
     "phi4mm": Traits(windows=uniform()),
     "phi4_multimodal": Traits(windows=uniform()),
-    "nemotron": Traits(qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias",
-                       norms=4, final_norms=2, gated=False),
-    "apertus": Traits(qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="head",
-                      gated=False, dense_other=_xielu),
-    "bitnet": Traits(qkv_bias="attention_bias", out_bias="attention_bias",
-                     dense_other=_sub_norms),
+    "nemotron": Traits(
+        qkv_bias="attention_bias",
+        out_bias="attention_bias",
+        mlp_bias="mlp_bias",
+        norms=4,
+        final_norms=2,
+        gated=False,
+    ),
+    "apertus": Traits(
+        qkv_bias="attention_bias",
+        out_bias="attention_bias",
+        qk_norm="head",
+        gated=False,
+        dense_other=_xielu,
+    ),
+    "bitnet": Traits(qkv_bias="attention_bias", out_bias="attention_bias", dense_other=_sub_norms),
     "ernie4_5": Traits(qkv_bias="use_bias", out_bias="use_bias", mlp_bias="use_bias", tied=True),
     "hunyuan_v1_dense": _HUNYUAN,
     "minicpm": Traits(tied=True, moe=Moe(width=("intermediate_size",))),
-}  # fmt: skip
+}
 
 MODEL_TYPES: dict[str, Importer] = {name: decoder(traits) for name, traits in _TABLE.items()}

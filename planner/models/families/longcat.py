@@ -19,14 +19,24 @@ from planner.models.reader import Reader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
-    latent=True, qkv_bias="attention_bias",
-    defaults={"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
-              "qk_rope_head_dim": 64, "v_head_dim": 128, "head_dim": 64, "moe_topk": 12,
-              "n_routed_experts": 512, "zero_expert_num": 256, "expert_ffn_hidden_size": 2048,
-              "ffn_hidden_size": 12288,
-              # Not in the file; the checkpoint holds one.
-              "num_nextn_predict_layers": 1},
-)  # fmt: skip
+    latent=True,
+    qkv_bias="attention_bias",
+    defaults={
+        "q_lora_rank": 1536,
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+        "head_dim": 64,
+        "moe_topk": 12,
+        "n_routed_experts": 512,
+        "zero_expert_num": 256,
+        "expert_ffn_hidden_size": 2048,
+        "ffn_hidden_size": 12288,
+        # Not in the file; the checkpoint holds one.
+        "num_nextn_predict_layers": 1,
+    },
+)
 
 
 def read_longcat(reader: Reader) -> ModelSpec:

@@ -26,13 +26,17 @@ from planner.models.recurrent import Mamba2
 from planner.models.spec import ModelSpec
 
 _FALCON_H1 = Traits(
-    qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias",
+    qkv_bias="attention_bias",
+    out_bias="attention_bias",
+    mlp_bias="mlp_bias",
     defaults={"num_key_value_heads": 8},
-)  # fmt: skip
+)
 _GRANITE = Traits(
-    qkv_bias="attention_bias", out_bias="attention_bias", moe=Moe(("intermediate_size",)),
+    qkv_bias="attention_bias",
+    out_bias="attention_bias",
+    moe=Moe(("intermediate_size",)),
     defaults={"num_local_experts": 8, "num_experts_per_tok": 2},
-)  # fmt: skip
+)
 
 
 def read_falcon_h1(reader: Reader) -> ModelSpec:
@@ -93,8 +97,12 @@ def read_granite_hybrid(reader: Reader) -> ModelSpec:
 
 
 def _kind(reader: Reader, kind: object) -> str:
-    known = {"attention": "attention", "full_attention": "attention", "mamba": "mamba",
-             "linear_attention": "mamba"}  # fmt: skip
+    known = {
+        "attention": "attention",
+        "full_attention": "attention",
+        "mamba": "mamba",
+        "linear_attention": "mamba",
+    }
     if not isinstance(kind, str) or kind not in known:
         raise ConfigError(f"{reader.path}layer_types: {kind!r}; accepted: attention, mamba")
     return known[kind]
@@ -148,9 +156,13 @@ def read_zamba2(reader: Reader) -> ModelSpec:
         else:
             blocks.append(plain)
     return assemble(
-        reader, blocks, hidden=hidden, vocab=reader.size("vocab_size", default=32000), tied=True,
+        reader,
+        blocks,
+        hidden=hidden,
+        vocab=reader.size("vocab_size", default=32000),
+        tied=True,
         state_dtype=state_dtype(reader),
-    )  # fmt: skip
+    )
 
 
 def _zamba_hybrids(reader: Reader) -> list[bool]:

@@ -24,17 +24,28 @@ from planner.models.spec import ModelSpec
 
 _TEXT = Traits(
     moe=Moe(("intermediate_size",), ("shared_intermediate_size",)),
-    defaults={"head_dim": 128, "num_key_value_heads": 8, "num_local_experts": 8,
-              "num_experts_per_tok": 2},
-)  # fmt: skip
+    defaults={
+        "head_dim": 128,
+        "num_key_value_heads": 8,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+    },
+)
 _SPARSE = Traits(
     qk_norm="head",
-    moe=Moe(("moe_intermediate_size", "intermediate_size"), ("shared_intermediate_size",),
-            correction=True),
+    moe=Moe(
+        ("moe_intermediate_size", "intermediate_size"),
+        ("shared_intermediate_size",),
+        correction=True,
+    ),
     width=lambda reader, _: reader.size("dense_intermediate_size"),
-    defaults={"head_dim": 128, "num_key_value_heads": 4, "dense_intermediate_size": 12288,
-              "shared_intermediate_size": 3072},
-)  # fmt: skip
+    defaults={
+        "head_dim": 128,
+        "num_key_value_heads": 4,
+        "dense_intermediate_size": 12288,
+        "shared_intermediate_size": 3072,
+    },
+)
 
 
 def read_minimax_text(reader: Reader) -> ModelSpec:

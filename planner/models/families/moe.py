@@ -55,17 +55,21 @@ def _llama4_sparse(reader: Reader, layers: int) -> list[bool]:
 
 def _llama4_windows(reader: Reader, layers: int) -> list[float]:
     """Chunks on the layers with rotary positions: all but every fourth unless listed."""
-    chunk = float(reader.size("attention_chunk_size")) if reader.has("attention_chunk_size") else (
-        math.inf if reader.stated("attention_chunk_size") else 8192
-    )  # fmt: skip
+    chunk = (
+        float(reader.size("attention_chunk_size"))
+        if reader.has("attention_chunk_size")
+        else (math.inf if reader.stated("attention_chunk_size") else 8192)
+    )
     kinds = reader.pattern(layers, "layer_types")
     if kinds:
         chunked = [kind == "chunked_attention" for kind in kinds]
     else:
         listed = reader.sequence("no_rope_layers")
-        chunked = [bool(flag) for flag in listed] if listed else [
-            (index + 1) % 4 != 0 for index in range(layers)
-        ]  # fmt: skip
+        chunked = (
+            [bool(flag) for flag in listed]
+            if listed
+            else [(index + 1) % 4 != 0 for index in range(layers)]
+        )
     return [chunk if cut else math.inf for cut in chunked]
 
 
@@ -76,17 +80,26 @@ def _arctic_sparse(reader: Reader, layers: int) -> list[bool]:
 
 def _arctic(reader: Reader) -> ModelSpec:
     """Arctic: a dense MLP as wide as the network beside the experts, with a norm of its own."""
-    traits = Traits(windows=uniform(), moe=Moe(width=_OWN_WIDTH, sparse=_arctic_sparse),
-                    defaults={"num_experts_per_tok": 2, "num_local_experts": 8})  # fmt: skip
+    traits = Traits(
+        windows=uniform(),
+        moe=Moe(width=_OWN_WIDTH, sparse=_arctic_sparse),
+        defaults={"num_experts_per_tok": 2, "num_local_experts": 8},
+    )
     reader.defaults = traits.defaults
     shape = read_shape(reader)
     residual = Dense(shape.hidden, shape.hidden)
     blocks = decoder_blocks(reader, shape, traits)
-    return read_decoder(reader, shape, traits, [
-        Block(block.mixers, (*block.mlps, residual), block.other_params + shape.hidden)
-        if block.mlps[0].routed()[0] else block
-        for block in blocks
-    ])  # fmt: skip
+    return read_decoder(
+        reader,
+        shape,
+        traits,
+        [
+            Block(block.mixers, (*block.mlps, residual), block.other_params + shape.hidden)
+            if block.mlps[0].routed()[0]
+            else block
+            for block in blocks
+        ],
+    )
 
 
 def _dbrx(reader: Reader) -> ModelSpec:
@@ -96,64 +109,114 @@ def _dbrx(reader: Reader) -> ModelSpec:
     ffn = ffn or Reader({}, "ffn_config.", reader)
     shape = read_shape(reader, kv_heads=attn.size("kv_n_heads", default=1))
     moe = Moe(width=("ffn_hidden_size",))
-    return read_decoder(reader, shape, Traits(), decoder_blocks(
-        ffn, shape, Traits(moe=moe), sparse=[True] * shape.layers
-    ))  # fmt: skip
+    return read_decoder(
+        reader,
+        shape,
+        Traits(),
+        decoder_blocks(ffn, shape, Traits(moe=moe), sparse=[True] * shape.layers),
+    )
 
 
 def _hunyuan_large(reader: Reader) -> ModelSpec:
     """Hunyuan-Large: with `use_cla`, keys and values are made by one layer of every few."""
-    traits = Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm=_asked_head_norm,
-                    moe=Moe(width=("moe_intermediate_size", "intermediate_size")))  # fmt: skip
+    traits = Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        qk_norm=_asked_head_norm,
+        moe=Moe(width=("moe_intermediate_size", "intermediate_size")),
+    )
     shape = read_shape(reader)
     factor = reader.size("cla_share_factor", default=1) if reader.flag("use_cla") else 1
     makes = read_attention(reader, shape, traits, math.inf)
     norms = makes.norm_params // 2
     takes = replace(makes, own_kv=False, norm_params=norms)
-    return read_decoder(reader, shape, traits, [
-        Block((makes if owns else takes,), block.mlps, block.other_params)
-        for block, owns in zip(decoder_blocks(reader, shape, traits),
-                               every(factor, shape.layers), strict=True)
-    ])  # fmt: skip
+    return read_decoder(
+        reader,
+        shape,
+        traits,
+        [
+            Block((makes if owns else takes,), block.mlps, block.other_params)
+            for block, owns in zip(
+                decoder_blocks(reader, shape, traits), every(factor, shape.layers), strict=True
+            )
+        ],
+    )
 
 
-_QWEN3_MOE = Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="head", windows=switched, moe=Moe(),
-                    defaults={"num_key_value_heads": 4})  # fmt: skip
+_QWEN3_MOE = Traits(
+    qkv_bias=_BIAS,
+    out_bias=_BIAS,
+    qk_norm="head",
+    windows=switched,
+    moe=Moe(),
+    defaults={"num_key_value_heads": 4},
+)
 _HUNYUAN_V1 = Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="head", moe=Moe())
-_BAILING = Traits(qkv_bias="use_qkv_bias", out_bias="use_bias", qk_norm=_asked_head_norm,
-                  moe=Moe(correction="moe_router_enable_expert_bias"), mtp=True)  # fmt: skip
-_LLAMA4 = Traits(qkv_bias=_BIAS, out_bias=_BIAS, windows=_llama4_windows,
-                 width=lambda reader, _: reader.size("intermediate_size_mlp"),
-                 moe=Moe(width=_OWN_WIDTH, shared_width=_OWN_WIDTH, sparse=_llama4_sparse),
-                 defaults={"intermediate_size_mlp": 16384, "head_dim": 128})  # fmt: skip
+_BAILING = Traits(
+    qkv_bias="use_qkv_bias",
+    out_bias="use_bias",
+    qk_norm=_asked_head_norm,
+    moe=Moe(correction="moe_router_enable_expert_bias"),
+    mtp=True,
+)
+_LLAMA4 = Traits(
+    qkv_bias=_BIAS,
+    out_bias=_BIAS,
+    windows=_llama4_windows,
+    width=lambda reader, _: reader.size("intermediate_size_mlp"),
+    moe=Moe(width=_OWN_WIDTH, shared_width=_OWN_WIDTH, sparse=_llama4_sparse),
+    defaults={"intermediate_size_mlp": 16384, "head_dim": 128},
+)
 _DEEPSEEK_LIKE = Moe(correction=True)
-_GLM4_MOE = Traits(qkv_bias=_BIAS, qk_norm=_asked_head_norm, moe=_DEEPSEEK_LIKE, mtp=True,
-                   defaults={"head_dim": 128})  # fmt: skip
+_GLM4_MOE = Traits(
+    qkv_bias=_BIAS,
+    qk_norm=_asked_head_norm,
+    moe=_DEEPSEEK_LIKE,
+    mtp=True,
+    defaults={"head_dim": 128},
+)
 
 _TABLE: dict[str, Traits] = {
-    "mixtral": Traits(windows=uniform(), moe=Moe(width=_OWN_WIDTH),
-                      defaults={"num_key_value_heads": 8}),
-    "qwen2_moe": Traits(qkv_bias="qkv_bias", windows=switched,
-                        moe=Moe(shared_width=("shared_expert_intermediate_size",),
-                                shared_gate=True),
-                        defaults={"qkv_bias": True, "shared_expert_intermediate_size": 5632}),
+    "mixtral": Traits(
+        windows=uniform(), moe=Moe(width=_OWN_WIDTH), defaults={"num_key_value_heads": 8}
+    ),
+    "qwen2_moe": Traits(
+        qkv_bias="qkv_bias",
+        windows=switched,
+        moe=Moe(shared_width=("shared_expert_intermediate_size",), shared_gate=True),
+        defaults={"qkv_bias": True, "shared_expert_intermediate_size": 5632},
+    ),
     "qwen3_moe": _QWEN3_MOE,
     "qwen3_vl_moe": _QWEN3_MOE,
     "qwen3_vl_moe_text": _QWEN3_MOE,
     "qwen3_omni_moe_text": _QWEN3_MOE,
     "olmoe": Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="full", moe=Moe(width=_OWN_WIDTH)),
-    "phimoe": Traits(qkv_bias=_BIAS, out_bias=_BIAS, norms=4, final_norms=2, windows=uniform(),
-                     head_bias="lm_head_bias", moe=Moe(width=_OWN_WIDTH)),
+    "phimoe": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        norms=4,
+        final_norms=2,
+        windows=uniform(),
+        head_bias="lm_head_bias",
+        moe=Moe(width=_OWN_WIDTH),
+    ),
     "granitemoe": Traits(qkv_bias=_BIAS, out_bias=_BIAS, moe=Moe(width=_OWN_WIDTH)),
-    "granitemoeshared": Traits(qkv_bias=_BIAS, out_bias=_BIAS,
-                               moe=Moe(width=_OWN_WIDTH,
-                                       shared_width=("shared_intermediate_size",))),
+    "granitemoeshared": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        moe=Moe(width=_OWN_WIDTH, shared_width=("shared_intermediate_size",)),
+    ),
     "hunyuan_v1_moe": _HUNYUAN_V1,
     "llama4": _LLAMA4,
     "llama4_text": _LLAMA4,
-    "gpt_oss": Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm=_sinks, windows=patterned(2, 128),
-                      moe=Moe(width=_OWN_WIDTH, bias=True, router_bias=True),
-                      defaults={"attention_bias": True, "head_dim": 64}),
+    "gpt_oss": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        qk_norm=_sinks,
+        windows=patterned(2, 128),
+        moe=Moe(width=_OWN_WIDTH, bias=True, router_bias=True),
+        defaults={"attention_bias": True, "head_dim": 64},
+    ),
     "deepseek": Traits(qkv_bias=_BIAS, out_bias=_BIAS, moe=Moe()),
     "glm4_moe": _GLM4_MOE,
     "glm4v_moe_text": _GLM4_MOE,
@@ -162,10 +225,15 @@ _TABLE: dict[str, Traits] = {
     "exaone_moe": Traits(qk_norm="head", windows=patterned(4, 4096), moe=_DEEPSEEK_LIKE),
     "bailing_moe": _BAILING,
     "bailing_moe_v2": _BAILING,
-    "ernie4_5_moe": Traits(qkv_bias="use_bias", out_bias="use_bias", mlp_bias="use_bias", tied=True,
-                           moe=Moe(correction=True, sparse=_ernie_sparse)),
+    "ernie4_5_moe": Traits(
+        qkv_bias="use_bias",
+        out_bias="use_bias",
+        mlp_bias="use_bias",
+        tied=True,
+        moe=Moe(correction=True, sparse=_ernie_sparse),
+    ),
     "minimax_m2": Traits(qk_norm="full", moe=Moe(width=_OWN_WIDTH, correction=True)),
-}  # fmt: skip
+}
 
 MODEL_TYPES: dict[str, Importer] = {
     **{name: decoder(traits) for name, traits in _TABLE.items()},

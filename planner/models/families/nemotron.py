@@ -19,10 +19,17 @@ from planner.models.recurrent import Mamba2
 from planner.models.spec import ModelSpec
 
 _KINDS = {
-    "M": "mamba", "*": "attention", "-": "mlp", "E": "moe",
-    "mamba": "mamba", "attention": "attention", "mlp": "mlp", "moe": "moe",
-    "linear_attention": "mamba", "full_attention": "attention",
-}  # fmt: skip
+    "M": "mamba",
+    "*": "attention",
+    "-": "mlp",
+    "E": "moe",
+    "mamba": "mamba",
+    "attention": "attention",
+    "mlp": "mlp",
+    "moe": "moe",
+    "linear_attention": "mamba",
+    "full_attention": "attention",
+}
 _PATTERN = ("layers_block_type", "layer_types", "hybrid_override_pattern")
 _KV_HEADS = "num_key_value_heads_per_layer"
 _MTP_PATTERN = ("mtp_layers_block_type", "mtp_hybrid_override_pattern")
@@ -174,10 +181,11 @@ def read_nemotron_nas(reader: Reader) -> ModelSpec:
     if not configs:
         raise ConfigError(f"{reader.path}block_configs: missing; a list of layers is needed")
     blocks = [
-        _nas_block(Reader(config, f"{reader.path}block_configs[{index}].", reader), hidden, heads,
-                   head_dim)
+        _nas_block(
+            Reader(config, f"{reader.path}block_configs[{index}].", reader), hidden, heads, head_dim
+        )
         for index, config in enumerate(configs)
-    ]  # fmt: skip
+    ]
     return assemble(reader, blocks, hidden=hidden, vocab=reader.size("vocab_size"))
 
 

@@ -24,9 +24,11 @@ from planner.models.recurrent import GatedDeltaNet
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
-    qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="head",
+    qkv_bias="attention_bias",
+    out_bias="attention_bias",
+    qk_norm="head",
     defaults={"head_dim": 256, "num_key_value_heads": 2, "linear_conv_kernel_dim": 4},
-)  # fmt: skip
+)
 _MOE = Moe(("moe_intermediate_size",), ("shared_expert_intermediate_size",), shared_gate=True)
 
 

@@ -96,8 +96,4 @@ def _rwkv(
     )
 
 
-MODEL_TYPES: dict[str, Importer] = {
-    "rwkv5": read_rwkv5,
-    "rwkv6": read_rwkv6,
-    "rwkv7": read_rwkv7,
-}
+MODEL_TYPES: dict[str, Importer] = {"rwkv5": read_rwkv5, "rwkv6": read_rwkv6, "rwkv7": read_rwkv7}

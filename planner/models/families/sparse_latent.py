@@ -23,15 +23,29 @@ from planner.models.reader import ConfigError, Reader
 from planner.models.spec import ModelSpec
 
 _DEEPSEEK = Traits(
-    latent=True, qkv_bias="attention_bias", moe=Moe(correction=True),
-    defaults={"first_k_dense_replace": 3, "index_topk": 2048, "index_head_dim": 128,
-              "index_n_heads": 64, "n_shared_experts": 1},
-)  # fmt: skip
+    latent=True,
+    qkv_bias="attention_bias",
+    moe=Moe(correction=True),
+    defaults={
+        "first_k_dense_replace": 3,
+        "index_topk": 2048,
+        "index_head_dim": 128,
+        "index_n_heads": 64,
+        "n_shared_experts": 1,
+    },
+)
 _GLM = Traits(
-    latent=True, qkv_bias="attention_bias", moe=Moe(correction=True),
-    defaults={"first_k_dense_replace": 3, "index_topk": 2048, "index_head_dim": 128,
-              "index_n_heads": 32, "n_shared_experts": 1},
-)  # fmt: skip
+    latent=True,
+    qkv_bias="attention_bias",
+    moe=Moe(correction=True),
+    defaults={
+        "first_k_dense_replace": 3,
+        "index_topk": 2048,
+        "index_head_dim": 128,
+        "index_n_heads": 32,
+        "n_shared_experts": 1,
+    },
+)
 
 
 def sparse_latent(traits: Traits) -> Importer:

@@ -26,19 +26,33 @@ from planner.models.windows import patterned, window_size
 _MIMO = Traits(
     qkv_bias="attention_bias",
     moe=Moe(("moe_intermediate_size",), correction=True),
-    defaults={"num_key_value_heads": 4, "head_dim": 192, "v_head_dim": 128,
-              "n_routed_experts": 256, "num_experts_per_tok": 8,
-              # Not in the file; the checkpoint holds three (technical report, 2025, section 2.3).
-              "num_nextn_predict_layers": 3},
-)  # fmt: skip
+    defaults={
+        "num_key_value_heads": 4,
+        "head_dim": 192,
+        "v_head_dim": 128,
+        "n_routed_experts": 256,
+        "num_experts_per_tok": 8,
+        # Not in the file; the checkpoint holds three (technical report, 2025, section 2.3).
+        "num_nextn_predict_layers": 3,
+    },
+)
 _STEP = Traits(
-    qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias", qk_norm="head",
+    qkv_bias="attention_bias",
+    out_bias="attention_bias",
+    mlp_bias="mlp_bias",
+    qk_norm="head",
     windows=patterned(4, 512),
     moe=Moe(("moe_intermediate_size",), ("share_expert_dim",), correction=True),
-    defaults={"num_key_value_heads": 8, "head_dim": 128, "first_k_dense_replace": 3,
-              "n_routed_experts": 288, "num_experts_per_tok": 8, "share_expert_dim": 1280,
-              "moe_intermediate_size": 1280},
-)  # fmt: skip
+    defaults={
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "first_k_dense_replace": 3,
+        "n_routed_experts": 288,
+        "num_experts_per_tok": 8,
+        "share_expert_dim": 1280,
+        "moe_intermediate_size": 1280,
+    },
+)
 
 
 def read_mimo_v2(reader: Reader) -> ModelSpec:

@@ -1,0 +1,70 @@
+"""Choosing well: how good the option is that predictions would choose, by what was measured."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.accuracy.holdout import Held
+
+LIMITS_MS = (10.0, 15.0, 20.0, 30.0, 50.0, 100.0)
+"""Limits on TPOT that choices are made under [ms]."""
+
+CLOSE = 0.03
+"""Share of the best rate that a choice may lack to count as good [-]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One choice among measured runs of a model at given lengths under a limit."""
+
+    model: str
+    isl: str
+    osl: str
+    limit_ms: float
+    options: int
+    reached: float
+    """Measured tokens/s per GPU of the chosen run, over the best run's [-]."""
+
+
+def rate_per_gpu(row: Mapping[str, str], ttft_ms: float, tpot_ms: float) -> float:
+    """Return the output tokens per second and GPU of a closed loop [token/s]."""
+    osl = float(row["osl"])
+    request_s = (ttft_ms + (osl - 1.0) * tpot_ms) / 1e3
+    return float(row["concurrency"]) * osl / request_s / float(row["gpus"])
+
+
+def choices(rows: Sequence[Held]) -> list[Choice]:
+    """Return the choices that predictions make among the measured runs that meet each limit.
+
+    Runs of one model, input and output length on any accelerator, engine, format and split; only
+    those whose measured TPOT meets the limit are options, and at least three of them.
+    """
+    groups: dict[tuple[str, str, str], list[Held]] = defaultdict(list)
+    for held in rows:
+        if held.row.kind == "serving":
+            inputs = held.row.inputs
+            groups[inputs["model"], inputs["isl"], inputs["osl"]].append(held)
+    found = []
+    for (model, isl, osl), members in sorted(groups.items()):
+        for limit in LIMITS_MS:
+            options = [h for h in members if h.row.measured["tpot_ms"] <= limit]
+            if len(options) < 3:
+                continue
+            measured = [_measured(h) for h in options]
+            predicted = [_predicted(h) for h in options]
+            chosen = predicted.index(max(predicted))
+            reached = measured[chosen] / max(measured)
+            found.append(Choice(model, isl, osl, limit, len(options), reached))
+    return found
+
+
+def _measured(held: Held) -> float:
+    figures = held.row.measured
+    return rate_per_gpu(held.row.inputs, figures["ttft_ms"], figures["tpot_ms"])
+
+
+def _predicted(held: Held) -> float:
+    figures = held.prediction.values
+    return rate_per_gpu(held.row.inputs, figures["ttft_ms"], figures["tpot_ms"])

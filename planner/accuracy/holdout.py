@@ -1,0 +1,233 @@
+"""Predictions of the committed rows, each made by a fit that has not seen it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from planner.calibration.intervals import NEARNESS, SERVING
+from planner.calibration.subject import Subject, accelerator_tags
+from planner.calibration.table import from_json
+from planner.fitting.refit import Refit
+from planner.hw import get_accelerator
+from planner.roofline import Array, Bools, Words
+from planner.runs.groups import Group
+from planner.runs.predict import Prediction, predict
+from planner.runs.rows import Row
+
+FOLDS = 5
+"""Parts the configurations are divided into [-]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One row, predicted by a fit without it."""
+
+    row: Row
+    subject: Subject
+    by: str
+    """What was left out with it: config, model, gpu, engine or family."""
+    fold: str
+    prediction: Prediction
+    doubt: str = ""
+    """Why the measurement is doubted; empty for most."""
+
+    @property
+    def mode(self) -> str:
+        """How the row was measured."""
+        return self.subject.tags.get("mode", "") or SERVING
+
+
+def subjects(groups: Sequence[Group], count: int) -> list[Subject]:
+    """Return the subject of every row of some groups."""
+    found: dict[int, Subject] = {}
+    for group in groups:
+        found.update(dict.fromkeys(group.rows.tolist(), group.deployment.subject))
+    return [found[i] for i in range(count)]
+
+
+def _configuration(row: Row, subject: Subject) -> str:
+    names = ("tp", "pp", "attention_dp", "moe_ep", "n_gpus")
+    split = "|".join(row.inputs.get(name, "") for name in names)
+    parts = "|".join(subject.tags[t] for t in ("gpu", "engine", "model", "weights", "backend"))
+    return f"{crc32(f'{parts}|{split}'.encode()) % FOLDS}"
+
+
+def _key(by: str, row: Row, subject: Subject) -> str:
+    return _configuration(row, subject) if by == "config" else subject.tags[by]
+
+
+NEAR = dict(zip(("config", "model", "gpu", "family"), NEARNESS, strict=True))
+"""The class of cases each way of leaving out stands for."""
+
+
+class Holdout:
+    """A fit to all rows, and the fits that leave some out."""
+
+    def __init__(self, refit: Refit) -> None:
+        """Keep the fit and what its rows are."""
+        self.refit = refit
+        self.rows = [*refit.serving.rows, *refit.decode.rows]
+        self.serving = len(refit.serving.rows)
+        self.subjects = [
+            *subjects(refit.serving.groups, self.serving),
+            *subjects(refit.decode.groups, len(refit.decode.rows)),
+        ]
+        states = refit.serving.states(from_json(refit.content))
+        self.doubts = [*refit.serving.doubts(states), *refit.decode.doubts]
+        self.sample_gpus = [one.gpu for one in refit.samples for _ in one.seconds]
+        families = {g: accelerator_tags(get_accelerator(g))["family"] for g in self.sample_gpus}
+        self.sample_families = [families[gpu] for gpu in self.sample_gpus]
+
+    def held(self, by: str) -> Iterator[Held]:
+        """Yield every row once, predicted without the rows that share its key."""
+        keys: Words = np.array(
+            [_key(by, r, s) for r, s in zip(self.rows, self.subjects, strict=True)]
+        )
+        for fold in sorted(set(keys.tolist())):
+            yield from self._fold(by, fold, keys == fold)
+
+    def _fold(self, by: str, fold: str, out: Bools) -> Iterator[Held]:
+        owners = {"gpu": self.sample_gpus, "family": self.sample_families}.get(by)
+        samples = None if owners is None else np.array([one == fold for one in owners], dtype=bool)
+        found = self.refit.without(out[: self.serving], out[self.serving :], samples)
+        figures = from_json(found)
+        places = np.flatnonzero(out).tolist()
+        for place, one in zip(
+            places, predict([self.rows[i] for i in places], figures), strict=True
+        ):
+            yield self._one(place, by, fold, one)
+
+    def fitted(self) -> Iterator[Held]:
+        """Yield every row as the fit to all of them predicts it."""
+        found = predict(self.rows, from_json(self.refit.content))
+        for place, one in enumerate(found):
+            yield self._one(place, "nothing", "", one)
+
+    def _one(self, place: int, by: str, fold: str, prediction: Prediction) -> Held:
+        subject, doubt = self.subjects[place], self.doubts[place]
+        return Held(self.rows[place], subject, by, fold, prediction, doubt)
+
+    def held_samples(self) -> Iterator[HeldSample]:
+        """Yield every kernel sample, predicted without anything measured on its accelerator."""
+        times = self.refit.times
+        owners = [*(s.tags["gpu"] for s in self.subjects), *self.sample_gpus]
+        first = len(self.subjects)
+        for gpu in sorted(set(self.sample_gpus)):
+            out = np.array([owner == gpu for owner in owners])
+            predicted = times.predicted(~out)[first:]
+            place = 0
+            for one in self.refit.samples:
+                after = place + len(one.seconds)
+                if one.gpu == gpu:
+                    pure = one.features(get_accelerator(gpu))
+                    roof = np.maximum(pure.compute_s, pure.memory_s).sum(axis=0)
+                    kind = one.items[0].kind
+                    yield HeldSample(kind, gpu, one.seconds, predicted[place:after], roof)
+                place = after
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSample:
+    """Samples of one set: measured, predicted without their accelerator, and its roofline [s]."""
+
+    kind: str
+    gpu: str
+    measured: Array
+    predicted: Array
+    datasheet: Array
+
+
+LOW, HIGH = 0.075, 0.925
+"""Quantiles of the left-out errors that make an 80% interval: folds differ, so that the tenth and
+ninetieth percentile of other folds hold 75% of a fold's rows [-]."""
+
+UNSEEN_VENDOR = 1.5
+"""Factor on the width of the interval of a vendor of which a mode measured nothing (assumption: the
+families that can be left out are of one vendor, so that this width cannot be checked) [-]."""
+
+FEWEST = 30
+"""Rows below which a class takes the next nearer class's interval, widened [-]."""
+
+WIDER = 1.25
+"""Factor on the width of an interval borrowed from a nearer class [-]."""
+
+
+def error(held: Held, name: str) -> float | None:
+    """Return log(measured time/predicted time) of a row's quantity, or None without both."""
+    measured, predicted = held.row.measured.get(name), held.prediction.values.get(name)
+    if not measured or not predicted:
+        return None
+    found = float(np.log(measured / predicted))
+    return -found if held.row.inputs.get("metric") == "decode_tokens_per_s" else found
+
+
+def intervals(rows: Sequence[Held]) -> dict[str, Any]:
+    """Return the intervals of the calibration file from rows held out in all four ways."""
+    quantities = {"tpot": ("tpot_ms", "value"), "ttft": ("ttft_ms",)}
+    factors: dict[str, Any] = {}
+    for quantity, names in quantities.items():
+        factors[quantity] = {}
+        for mode in sorted({held.mode for held in rows}):
+            classes: dict[str, list[float]] = {}
+            for by, near in NEAR.items():
+                found = [
+                    e
+                    for held in rows
+                    if held.by == by and held.mode == mode and _sound(held)
+                    for name in names
+                    if (e := error(held, name)) is not None
+                ]
+                classes[near] = _quantiles(found, list(classes.values()))
+            classes = {near: pair for near, pair in classes.items() if pair}
+            if classes:
+                factors[quantity][mode] = classes
+    return {
+        "coverage": _coverage(rows),
+        "factors": factors,
+        "engines": _engines(rows),
+        "unseen_vendor": UNSEEN_VENDOR,
+    }
+
+
+def _sound(held: Held) -> bool:
+    return not held.doubt and held.row.remarks.get("queued") != "1"
+
+
+def _quantiles(errors: Sequence[float], nearer: Sequence[list[float]]) -> list[float]:
+    """Return the factors to p10 and p90; of a class with few rows, the next nearer's, wider."""
+    if len(errors) >= FEWEST:
+        low, high = np.exp(np.quantile(np.array(errors), [LOW, HIGH])).tolist()
+    elif nearer and nearer[-1]:
+        low, high = nearer[-1][0] ** WIDER, nearer[-1][1] ** WIDER
+    else:
+        return []
+    return [float(f"{low:.4g}"), float(f"{high:.4g}")]
+
+
+def _coverage(rows: Sequence[Held]) -> dict[str, Any]:
+    found: dict[str, dict[str, set[str]]] = {}
+    for held in rows:
+        tags = held.subject.tags
+        names = ("pairs", "gpus", "families", "vendors")
+        mode = found.setdefault(held.mode, {name: set() for name in names})
+        mode["pairs"].add(f"{tags['gpu']}|{tags['model']}")
+        mode["gpus"].add(tags["gpu"])
+        mode["families"].add(tags["family"])
+        mode["vendors"].add(tags["vendor"])
+    return {mode: {k: sorted(v) for k, v in sets.items()} for mode, sets in found.items()}
+
+
+def _engines(rows: Sequence[Held]) -> dict[str, str]:
+    serving = {held.subject.tags["engine"] for held in rows if held.mode == SERVING}
+    others = {held.subject.tags["engine"]: held.mode for held in rows if held.mode != SERVING}
+    return {engine: mode for engine, mode in sorted(others.items()) if engine not in serving}
+
+
+def log_errors(rows: Sequence[Held], name: str) -> Array:
+    """Return the log errors of a quantity over rows that have it."""
+    return np.array([e for held in rows if (e := error(held, name)) is not None])

@@ -1,0 +1,1 @@
+"""Serving engines: profiles as data, and what they do to memory."""

@@ -1,0 +1,1 @@
+"""The fit of the calibration to measured rows."""

@@ -1,0 +1,1 @@
+"""Questions answered: plan, sweep, recommend, advice."""

@@ -1,0 +1,278 @@
+"""`plan`: one scenario in, one plan out. Everything that presents an answer calls this."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from planner import answer
+from planner.deployment import Deployment, Part, resolve
+from planner.models.spec import Note
+from planner.plans.advice import Asked, levers
+from planner.plans.columns import columns
+from planner.plans.editions import current_editions
+from planner.roofline import Array
+from planner.scenario import Scenario
+from planner.step.limits import Limits, limits
+from planner.workload.distributions import mean_context
+
+DEFAULT_CONTEXT = 8192
+ROUNDING = 1e-9
+"""Share of a step below which what is left over is rounding, not engine time [-]."""
+
+
+def plan(scenario: Scenario, *, advice: bool = False) -> answer.Plan:
+    """Answer a scenario; with `advice` its levers too, which take as long as the rest.
+
+    Raises ValueError, with one line that names the field, where it is unknown or impossible; a
+    batch that does not fit, or a context beyond the model's, is answered with a note.
+    """
+    return plan_deployment(scenario, resolve(scenario), advice=advice)
+
+
+def plan_deployment(
+    scenario: Scenario, deployment: Deployment, *, advice: bool = False
+) -> answer.Plan:
+    """Answer a scenario about a deployment that is already resolved."""
+    notes = list(deployment.notes)
+    contexts = _contexts(scenario, deployment, notes)
+    context = max(contexts)
+    fit = deployment.memory.max_batch(context)
+    batches = scenario.batch or _powers(fit)
+    found = limits(deployment.step, deployment.machine, context, deployment.queries)
+    notes.append(_nearness_note(scenario, deployment))
+    notes += _fit_notes(deployment, scenario, batches, context, fit)
+    notes += _load_notes(scenario, deployment, batches, context, fit)
+
+    batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
+    parts = deployment.parts(batch, ctx)
+    asked = Asked(deployment, batches[-1], contexts[-1], scenario)
+    return answer.Plan(
+        scenario=_filled(scenario, deployment, batches, contexts),
+        limits=_limits(found),
+        memory=_memory(deployment, found, fit, min(batches)),
+        points=_points(columns(deployment, scenario.replicas, parts, batch), batch, ctx),
+        serving=_serving(scenario, deployment),
+        kernels=_kernels(deployment, parts),
+        advice=list(levers(asked)) if advice else None,
+        notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
+        editions=current_editions(),
+    )
+
+
+def _serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
+    if scenario.isl is None:
+        return None
+    from planner.plans.serving import answer_serving  # the decode question does without
+
+    return answer_serving(scenario, deployment)
+
+
+def _load_notes(
+    scenario: Scenario, deployment: Deployment, batches: list[int], context: int, fit: int
+) -> list[Note]:
+    notes = []
+    if scenario.tpot_ms is not None or scenario.ttft_ms is not None:
+        from planner.plans.targets import limit_notes  # a question without limits does without
+
+        notes += limit_notes(scenario, deployment, batches, context, fit)
+    if scenario.isl is not None:
+        from planner.plans.serving import serving_notes
+
+        notes += serving_notes(scenario, deployment)
+    if scenario.osl == 1:
+        text = "one output token leaves no time between tokens: TPOT is what a second would take"
+        notes.append(Note("one_output_token", text))
+    return notes
+
+
+def _nearness_note(scenario: Scenario, deployment: Deployment) -> Note:
+    """How near the case is to measured ones, which is what its intervals rest on."""
+    intervals, subject = deployment.figures.intervals, deployment.subject
+    text = f"intervals are those of left-out runs of the class: {intervals.nearness(subject)}"
+    if scenario.isl is not None and intervals.borrowed("ttft", subject):
+        text += f"; TTFT of {subject.tags['engine']} was not measured: that of servers, widened"
+    return Note("nearness", text)
+
+
+def _contexts(scenario: Scenario, deployment: Deployment, notes: list[Note]) -> list[int]:
+    most = deployment.spec.max_context
+    if scenario.context:
+        contexts = list(scenario.context)
+    elif scenario.isl and scenario.osl:
+        contexts = [mean_context(scenario.isl, scenario.osl)]
+    else:
+        contexts = [min(DEFAULT_CONTEXT, most or DEFAULT_CONTEXT)]
+        notes.append(Note("assumed_context", f"no context given: {contexts[0]} tokens assumed"))
+    if most and max(contexts) > most:
+        text = f"context {max(contexts)} exceeds the model's maximum of {most} tokens"
+        notes.append(Note("context_beyond_model", text))
+    return contexts
+
+
+def _powers(most: int) -> list[int]:
+    """Powers of two up to `most`, and `most` itself; 1 where nothing fits."""
+    most = max(most, 1)
+    return sorted({2**n for n in range(most.bit_length())} | {most})
+
+
+def _fit_notes(
+    deployment: Deployment, scenario: Scenario, batches: list[int], context: int, fit: int
+) -> list[Note]:
+    if deployment.memory.kv_pool_bytes_per_gpu < 0:
+        need = deployment.memory.weights_bytes_per_gpu / 1e9
+        usable = (deployment.memory.kv_pool_bytes_per_gpu / 1e9) + need
+        return [
+            Note(
+                "weights_do_not_fit",
+                f"weights take {need:.1f} GB per GPU of {usable:.1f} GB usable",
+            )
+        ]
+    if scenario.batch and max(batches) > fit:
+        return [
+            Note(
+                "infeasible_batch",
+                f"batch {max(batches)} does not fit: memory holds {fit} sequences of {context} "
+                f"tokens",
+            )
+        ]
+    if not scenario.batch and fit < 1:
+        return [Note("infeasible_batch", f"not one sequence of {context} tokens fits")]
+    return []
+
+
+def _filled(
+    scenario: Scenario, deployment: Deployment, batches: list[int], contexts: list[int]
+) -> Scenario:
+    found: dict[str, Any] = {
+        "weights": deployment.weights,
+        "kv": deployment.formats.kv.id,
+        "batch": batches,
+        "context": contexts,
+    }
+    if scenario.speculation:
+        accepted = {"accepted": deployment.tokens_per_step}
+        found["speculation"] = scenario.speculation.model_copy(update=accepted)
+    return scenario.model_copy(update=found)
+
+
+def _limits(found: Limits) -> answer.Limits:
+    return answer.Limits(
+        ridge_point=found.ridge_point,
+        saturation_intensity=found.saturation_intensity,
+        crossover_batch=found.crossover_batch,
+        crossover_reason=found.crossover_reason,
+        weights_equal_kv_batch=found.weights_equal_kv_batch,
+        knee_batch=found.knee_batch,
+    )
+
+
+def _memory(deployment: Deployment, found: Limits, fit: int, least: int) -> answer.MemoryAnswer:
+    memory = deployment.memory
+    crossover = found.crossover_batch
+    return answer.MemoryAnswer(
+        fits=fit >= least,
+        weights_bytes_per_gpu=memory.weights_bytes_per_gpu,
+        kv_bytes_per_token=memory.kv_bytes_per_token,
+        state_bytes_per_sequence=memory.state_bytes_per_sequence,
+        kv_pool_bytes_per_gpu=max(0.0, memory.kv_pool_bytes_per_gpu),
+        kv_pool_tokens=memory.kv_pool_tokens,
+        max_batch=fit,
+        max_context=memory.max_context(least, deployment.spec.max_context or 2**24),
+        crossover_fits=None if crossover is None else crossover <= fit,
+    )
+
+
+def _points(figures: dict[str, Any], batch: Array, context: Array) -> list[answer.Point]:
+    names = list(figures)
+    rows = zip(
+        batch.tolist(), context.tolist(), *(v.tolist() for v in figures.values()), strict=True
+    )
+    points = []
+    for size, cached, *values in rows:
+        row = dict(zip(names, values, strict=True))
+        interval = answer.Interval(
+            p10=row.pop("tpot_p10_s"), p50=row.pop("tpot_p50_s"), p90=row.pop("tpot_p90_s")
+        )
+        rates = answer.Interval(
+            p10=row.pop("tokens_per_s_p10"),
+            p50=row["tokens_per_s"],
+            p90=row.pop("tokens_per_s_p90"),
+        )
+        points.append(
+            answer.Point(
+                batch=size, context=cached, tpot_s=interval, tokens_per_s_interval=rates, **row
+            )
+        )
+    return points
+
+
+def _kernels(deployment: Deployment, parts: Sequence[Part]) -> list[answer.KernelAnswer]:
+    """Kernels of the last point, those of one name together; shares add up to one."""
+    work, time = parts[0].work, parts[0].time
+    launches = [kernel.launches for kernel in deployment.step.kernels]
+    figures = (
+        work.rank.flops,
+        work.rank.bytes,
+        time.kernel_s,
+        time.compute_s,
+        time.memory_s,
+        time.launch_s,
+    )
+    table = np.column_stack([launches, *(np.asarray(figure)[:, -1] for figure in figures)])
+    names = [kernel.name for kernel in deployment.step.kernels]
+    total = sum(part.share * float(part.time.total_s[-1]) for part in parts)
+    found = []
+    for name in dict.fromkeys(names):
+        rows = table[[other == name for other in names]]
+        count, flops, moved, seconds, compute, memory, launch = rows.sum(axis=0).tolist()
+        bound = _bound(seconds, compute, memory, launch)
+        found.append(_kernel(name, count, flops, moved, seconds, bound, total))
+    sent = float(time.collective_s[-1])
+    if sent:
+        count = sum(c.count for c in deployment.machine.collectives)
+        found.append(_kernel("collectives", count, 0.0, 0.0, sent, "communication", total))
+    rest = float(time.total_s[-1]) - sent - float(time.kernel_s[:, -1].sum())
+    if rest > ROUNDING * total:
+        found.append(_kernel("engine", 1, 0.0, 0.0, rest, "launch", total))
+    found += [_drafts(deployment, draft, total) for draft in parts[1:]]
+    return found
+
+
+def _drafts(deployment: Deployment, draft: Part, total: float) -> answer.KernelAnswer:
+    flops, moved, seconds = (
+        draft.share * float(np.asarray(figure)[..., -1].sum())
+        for figure in (draft.work.rank.flops, draft.work.rank.bytes, draft.time.total_s)
+    )
+    bound = draft.time.bound[-1]
+    return _kernel("drafts", deployment.queries - 1, flops, moved, seconds, bound, total)
+
+
+def _kernel(
+    name: str,
+    count: float,
+    flops: float,
+    moved: float,
+    seconds: float,
+    bound: answer.Bound,
+    total: float,
+) -> answer.KernelAnswer:
+    return answer.KernelAnswer(
+        name=name,
+        count=round(count),
+        flops=flops,
+        bytes=moved,
+        arithmetic_intensity=flops / moved if moved else None,
+        time_s=seconds,
+        bound=bound,
+        share=seconds / total,
+    )
+
+
+def _bound(total: float, compute: float, memory: float, launch: float) -> answer.Bound:
+    if launch > total - launch:
+        return "launch"
+    return "compute" if compute > memory and not math.isclose(compute, memory) else "memory"

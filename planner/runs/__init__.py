@@ -1,0 +1,1 @@
+"""Rows of measured runs, and what is assumed of them."""

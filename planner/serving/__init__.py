@@ -1,0 +1,1 @@
+"""The steady state of a deployment under load."""

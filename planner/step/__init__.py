@@ -1,0 +1,1 @@
+"""One decode or prefill step: how it is split, its work, its time and its limits."""
