@@ -326,10 +326,10 @@ def test_an_export_brings_the_calibration_along(keyed: Keyed, client: Client) ->
     made = add(keyed.client, SLOW, headers=keyed.writer)
     export = keyed.client.get("/v1/workspace/export", headers=keyed.writer).json()
     found = client.post("/v1/workspace/import", json=export)
-    assert (found.status_code, found.json()["benchmarks"]) == (201, 1)
+    assert (found.status_code, found.json()["measurements"]) == (201, 1)
     assert client.get(PATH).json()["calibration"] == made["calibration"]
     assert plan(client) == plan(keyed.client, headers=keyed.writer)
-    export["benchmarks"][0]["rows"][0]["inputs"]["model"] = "/etc/hostname"
+    export["measurements"][0]["rows"][0]["inputs"]["model"] = "/etc/hostname"
     check(client.post("/v1/workspace/import", json=export), 422)
     assert len(client.get(PATH).json()["items"]) == 1
 
