@@ -157,6 +157,14 @@ class Kernel:
     weight_format: str = "bf16"
     """Format of the weights, or of the cache for a kernel that reads one."""
 
-    def unrouted(self) -> Kernel:
-        """Return the same kernel reading all its experts whatever the batch."""
-        return replace(self, experts=0, top_k=0)
+    def times(self, layers: int) -> Kernel:
+        """Return the kernel run in so many layers [-]."""
+        return replace(
+            self,
+            launches=self.launches * layers,
+            flops_per_token=self.flops_per_token * layers,
+            flops_per_cached=self.flops_per_cached * layers,
+            weight_bytes=self.weight_bytes * layers,
+            bytes_per_sequence=self.bytes_per_sequence * layers,
+            bytes_per_cached=self.bytes_per_cached * layers,
+        )

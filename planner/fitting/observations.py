@@ -11,8 +11,7 @@ from planner.fitting.fit import Design
 from planner.roofline import Array
 from planner.runs.groups import Group
 from planner.runs.rows import Row
-from planner.step.decode import StepWork
-from planner.step.prefill import prompt_work
+from planner.step.model_steps import prompt_context
 
 
 def add_decode(
@@ -25,15 +24,10 @@ def add_decode(
 ) -> None:
     """Add the decode steps of rows: `coefficient` steps of `batch` sequences at `context`."""
     for group in groups:
-        at = group.rows
-        _add(
-            design,
-            group,
-            DECODE,
-            group.deployment.step.work(batch[at], context[at]),
-            coefficient,
-            offset,
-        )
+        at, deployment = group.rows, group.deployment
+        features = deployment.step.features(batch[at], context[at])
+        items, subject = deployment.step.items, deployment.subject
+        design.add(items, subject, DECODE, features, at + offset, coefficient[at])
 
 
 def add_prompts(
@@ -46,30 +40,11 @@ def add_prompts(
 ) -> None:
     """Add prompts of rows: `coefficient` steps of `prompts` prompts of `isl` tokens each."""
     for group in groups:
-        at = group.rows
-        _add(
-            design,
-            group,
-            PROMPT,
-            prompt_work(group.deployment.prompt, isl[at], prompts[at]),
-            coefficient,
-            offset,
-        )
-
-
-def _add(
-    design: Design, group: Group, phase: str, work: StepWork, coefficient: Array, offset: int
-) -> None:
-    one = group.deployment
-    machine = one.machine if phase == DECODE else one.prompt_machine
-    design.add(
-        machine.items,
-        one.subject,
-        phase,
-        machine.features(work),
-        group.rows + offset,
-        coefficient[group.rows],
-    )
+        at, deployment = group.rows, group.deployment
+        context, fresh = prompt_context(isl[at])
+        features = deployment.prompt_step.features(prompts[at], context, fresh)
+        items, subject = deployment.prompt_step.items, deployment.subject
+        design.add(items, subject, PROMPT, features, at + offset, coefficient[at])
 
 
 def set_weights(rows: Sequence[Row], columns: Sequence[str], most: int) -> Array:

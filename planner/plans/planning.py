@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from planner import answer
-from planner.deployment import Deployment, Part, resolve
+from planner.deployment import Deployment, deployment_of
 from planner.models.spec import Note
-from planner.plans.advice import Asked, levers
-from planner.plans.columns import columns
+from planner.plans.advice import Question, levers
+from planner.plans.columns import Column, columns
 from planner.plans.editions import current_editions
-from planner.roofline import Array
+from planner.plans.kernels import kernel_answers
 from planner.scenario import Scenario
-from planner.step.limits import Limits, limits
+from planner.step.limits import Limits
+from planner.step.timing import BOUNDS
 from planner.workload.distributions import mean_context
 
 DEFAULT_CONTEXT = 8192
-ROUNDING = 1e-9
-"""Share of a step below which what is left over is rounding, not engine time [-]."""
+BOUND_NAMES = np.array(BOUNDS)
 
 
 def plan(scenario: Scenario, *, advice: bool = False) -> answer.Plan:
@@ -30,7 +29,7 @@ def plan(scenario: Scenario, *, advice: bool = False) -> answer.Plan:
     Raises ValueError, with one line that names the field, where it is unknown or impossible; a
     batch that does not fit, or a context beyond the model's, is answered with a note.
     """
-    return plan_deployment(scenario, resolve(scenario), advice=advice)
+    return plan_deployment(scenario, deployment_of(scenario), advice=advice)
 
 
 def plan_deployment(
@@ -42,22 +41,22 @@ def plan_deployment(
     context = max(contexts)
     fit = deployment.memory.max_batch(context)
     batches = scenario.batch or _powers(fit)
-    found = limits(deployment.step, deployment.machine, context, deployment.queries)
+    limits = deployment.limits(context)
     notes.append(_nearness_note(scenario, deployment))
     notes += _fit_notes(deployment, scenario, batches, context, fit)
     notes += _load_notes(scenario, deployment, batches, context, fit)
 
-    batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
-    parts = deployment.parts(batch, ctx)
-    asked = Asked(deployment, batches[-1], contexts[-1], scenario)
+    batch, ctx = np.array(batches, float)[:, None], np.array(contexts, float)
+    passes = deployment.passes(batch, ctx)
+    question = Question(deployment, batches[-1], contexts[-1], scenario)
     return answer.Plan(
         scenario=_filled(scenario, deployment, batches, contexts),
-        limits=_limits(found),
-        memory=_memory(deployment, found, fit, min(batches)),
-        points=_points(columns(deployment, scenario.replicas, parts, batch), batch, ctx),
+        limits=_limits(limits),
+        memory=_memory(deployment, limits, fit, min(batches)),
+        points=_points(columns(deployment, scenario.replicas, passes, batch), batches, contexts),
         serving=_serving(scenario, deployment),
-        kernels=_kernels(deployment, parts),
-        advice=list(levers(asked)) if advice else None,
+        kernels=kernel_answers(deployment, passes),
+        advice=list(levers(question)) if advice else None,
         notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
         editions=current_editions(),
     )
@@ -91,7 +90,7 @@ def _load_notes(
 
 def _nearness_note(scenario: Scenario, deployment: Deployment) -> Note:
     """How near the case is to measured ones, which is what its intervals rest on."""
-    intervals, subject = deployment.figures.intervals, deployment.subject
+    intervals, subject = deployment.calibration.intervals, deployment.subject
     text = f"intervals are those of left-out runs of the class: {intervals.nearness(subject)}"
     if scenario.isl is not None and intervals.borrowed("ttft", subject):
         text += f"; TTFT of {subject.tags['engine']} was not measured: that of servers, widened"
@@ -186,14 +185,15 @@ def _memory(deployment: Deployment, found: Limits, fit: int, least: int) -> answ
     )
 
 
-def _points(figures: dict[str, Any], batch: Array, context: Array) -> list[answer.Point]:
-    names = list(figures)
-    rows = zip(
-        batch.tolist(), context.tolist(), *(v.tolist() for v in figures.values()), strict=True
-    )
+def _points(
+    figures: dict[str, Column], batches: list[int], contexts: list[int]
+) -> list[answer.Point]:
+    """Points of a grid of batches and contexts from its columns, batch by batch."""
+    figures["bound"] = BOUND_NAMES[figures["bound"]]
+    rows = zip(*(column.ravel().tolist() for column in figures.values()), strict=True)
     points = []
-    for size, cached, *values in rows:
-        row = dict(zip(names, values, strict=True))
+    for (batch, context), values in zip(product(batches, contexts), rows, strict=True):
+        row = dict(zip(figures, values, strict=True))
         interval = answer.Interval(
             p10=row.pop("tpot_p10_s"), p50=row.pop("tpot_p50_s"), p90=row.pop("tpot_p90_s")
         )
@@ -204,75 +204,7 @@ def _points(figures: dict[str, Any], batch: Array, context: Array) -> list[answe
         )
         points.append(
             answer.Point(
-                batch=size, context=cached, tpot_s=interval, tokens_per_s_interval=rates, **row
+                batch=batch, context=context, tpot_s=interval, tokens_per_s_interval=rates, **row
             )
         )
     return points
-
-
-def _kernels(deployment: Deployment, parts: Sequence[Part]) -> list[answer.KernelAnswer]:
-    """Kernels of the last point, those of one name together; shares add up to one."""
-    work, time = parts[0].work, parts[0].time
-    launches = [kernel.launches for kernel in deployment.step.kernels]
-    figures = (
-        work.rank.flops,
-        work.rank.bytes,
-        time.kernel_s,
-        time.compute_s,
-        time.memory_s,
-        time.launch_s,
-    )
-    table = np.column_stack([launches, *(np.asarray(figure)[:, -1] for figure in figures)])
-    names = [kernel.name for kernel in deployment.step.kernels]
-    total = sum(part.share * float(part.time.total_s[-1]) for part in parts)
-    found = []
-    for name in dict.fromkeys(names):
-        rows = table[[other == name for other in names]]
-        count, flops, moved, seconds, compute, memory, launch = rows.sum(axis=0).tolist()
-        bound = _bound(seconds, compute, memory, launch)
-        found.append(_kernel(name, count, flops, moved, seconds, bound, total))
-    sent = float(time.collective_s[-1])
-    if sent:
-        count = sum(c.count for c in deployment.machine.collectives)
-        found.append(_kernel("collectives", count, 0.0, 0.0, sent, "communication", total))
-    rest = float(time.total_s[-1]) - sent - float(time.kernel_s[:, -1].sum())
-    if rest > ROUNDING * total:
-        found.append(_kernel("engine", 1, 0.0, 0.0, rest, "launch", total))
-    found += [_drafts(deployment, draft, total) for draft in parts[1:]]
-    return found
-
-
-def _drafts(deployment: Deployment, draft: Part, total: float) -> answer.KernelAnswer:
-    flops, moved, seconds = (
-        draft.share * float(np.asarray(figure)[..., -1].sum())
-        for figure in (draft.work.rank.flops, draft.work.rank.bytes, draft.time.total_s)
-    )
-    bound = draft.time.bound[-1]
-    return _kernel("drafts", deployment.queries - 1, flops, moved, seconds, bound, total)
-
-
-def _kernel(
-    name: str,
-    count: float,
-    flops: float,
-    moved: float,
-    seconds: float,
-    bound: answer.Bound,
-    total: float,
-) -> answer.KernelAnswer:
-    return answer.KernelAnswer(
-        name=name,
-        count=round(count),
-        flops=flops,
-        bytes=moved,
-        arithmetic_intensity=flops / moved if moved else None,
-        time_s=seconds,
-        bound=bound,
-        share=seconds / total,
-    )
-
-
-def _bound(total: float, compute: float, memory: float, launch: float) -> answer.Bound:
-    if launch > total - launch:
-        return "launch"
-    return "compute" if compute > memory and not math.isclose(compute, memory) else "memory"

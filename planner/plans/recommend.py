@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner import answer
-from planner.deployment import Deployment, deploy
+from planner.deployment import Deployment, Options, deploy
 from planner.engines.support import check_version
 from planner.hw import Accelerator, get_accelerator, list_accelerators, price_per_hour
 from planner.models import get_model
@@ -18,8 +18,8 @@ from planner.plans.columns import columns
 from planner.plans.editions import current_editions
 from planner.plans.targets import largest_batch
 from planner.scenario import Count, Positive, Short
-from planner.step.limits import limits
-from planner.step.parallel import InvalidSharding
+from planner.step.parallel import InvalidSharding, Sharding
+from planner.step.timing import BOUNDS
 from planner.workload.distributions import Tokens
 
 Binds = Literal["memory", "tpot", "knee", "crossover"]
@@ -148,11 +148,11 @@ def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[D
     """Return the deployments that hold the model, fewest ranks first, or why none does."""
     reason = ""
     spec = get_model(request.model)
+    options = Options(request.weights, request.kv, request.engine, request.engine_version)
     found: list[Deployment] = []
     for ranks in _degrees(request, accelerator):
-        choice = (request.weights, request.kv, request.engine, request.engine_version)
         try:
-            deployment = deploy(spec, accelerator, (ranks, 1, 1, 1), choice)
+            deployment = deploy(spec, accelerator, Sharding(tp=ranks), options)
         except InvalidSharding:
             if found:
                 break
@@ -181,14 +181,14 @@ def batch_to_run(
     arithmetic binds and TPOT grows as fast as the batch.
     """
     most = deployment.memory.max_batch(context)
-    found = limits(deployment.step, deployment.machine, context)
+    limits = deployment.limits(context)
     caps: dict[Binds, int] = {"memory": most}
     if limit_s is None:
-        caps["knee"] = found.knee_batch
+        caps["knee"] = limits.knee_batch
     else:
         caps["tpot"] = largest_batch(deployment, context, limit_s, most, percentile)
-    if found.crossover_batch is not None:
-        caps["crossover"] = found.crossover_batch
+    if limits.crossover_batch is not None:
+        caps["crossover"] = limits.crossover_batch
     binds = min(caps, key=lambda name: caps[name])
     return caps[binds], binds
 
@@ -197,8 +197,8 @@ def _answer(
     deployment: Deployment, request: RecommendationRequest, batch: int, binds: Binds
 ) -> Choice:
     size = np.array([float(batch)])
-    parts = deployment.parts(size, np.array([float(request.context)]))
-    row = {k: v.tolist()[0] for k, v in columns(deployment, 1, parts, size).items()}
+    passes = deployment.passes(size, np.array([float(request.context)]))
+    row = {k: v.tolist()[0] for k, v in columns(deployment, 1, passes, size).items()}
     most = deployment.memory.max_batch(request.context)
     price = price_per_hour(deployment.accelerator.part)
     hourly = price.usd_per_gpu_hour * deployment.sharding.gpus if price else None
@@ -214,7 +214,7 @@ def _answer(
         tokens_per_s=row["tokens_per_s"],
         tokens_per_s_per_gpu=row["tokens_per_s_per_gpu"],
         arithmetic_intensity=row["arithmetic_intensity"],
-        bound=row["bound"],
+        bound=BOUNDS[row["bound"]],
         usd_per_million_tokens=hourly / row["tokens_per_s"] / 3600 * 1e6 if hourly else None,
         notes=_notes(n for n in deployment.notes if n not in deployment.spec.notes),
     )

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner import answer
-from planner.deployment import Deployment, deploy
+from planner.deployment import Deployment, deploy, options_of
 from planner.models.spec import Note
 from planner.roofline import Array, Numeric
 from planner.scenario import DisaggregationAsked, Scenario
 from planner.serving.disaggregation import Disaggregated, Workers
 from planner.serving.steady import Steady, room_for, serve
+from planner.step.parallel import Sharding
 from planner.workload.distributions import Length, moments
-
-SPLIT = ("tp", "pp", "ep", "attention_dp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +98,14 @@ def under_load(scenario: Scenario, deployment: Deployment, clients: Numeric) -> 
 def _workers(scenario: Scenario, deployment: Deployment) -> Workers:
     """Return the workers of a disaggregated scenario; errors name the field as `resolve` does."""
     asked = scenario.disaggregated or DisaggregationAsked()
-    tp, pp, ep, dp = (getattr(asked, name) or getattr(scenario, name) for name in SPLIT)
-    choice = (scenario.weights, scenario.kv, scenario.engine, scenario.engine_version)
+    split = Sharding(
+        asked.tp or scenario.tp,
+        asked.pp or scenario.pp,
+        asked.ep or scenario.ep,
+        asked.attention_dp or scenario.attention_dp,
+    )
     try:
-        prefill = deploy(deployment.spec, deployment.accelerator, (tp, pp, ep, dp), choice)
+        prefill = deploy(deployment.spec, deployment.accelerator, split, options_of(scenario))
     except ValueError as error:
         raise ValueError(f"disaggregated.{error}") from error
     return Workers(

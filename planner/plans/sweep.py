@@ -11,9 +11,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner import answer
-from planner.deployment import resolve
+from planner.deployment import deployment_of
 from planner.plans.columns import columns
 from planner.plans.editions import current_editions
+from planner.plans.planning import BOUND_NAMES
 from planner.scenario import Count, Scenario, Short
 from planner.workload.distributions import Tokens
 
@@ -123,28 +124,29 @@ def sweep(request: SweepRequest, executor: Executor | None = None) -> SweepResul
 
 
 def rows_of(scenario: Scenario) -> dict[str, list[Any]]:
-    """Return the rows of one deployment by column."""
-    batch, context = (
-        axis.ravel()
-        for axis in np.meshgrid(np.array(scenario.batch), np.array(scenario.context), indexing="ij")
-    )
+    """Return the rows of one deployment by column, context after context for each batch."""
+    batches, contexts = np.array(scenario.batch, float), np.array(scenario.context, float)
+    shape = (len(batches), len(contexts))
+    rows = batches.size * contexts.size
     table: dict[str, list[Any]] = {
-        name: [value if not isinstance(value, dict) else value.get("id")] * len(batch)
+        name: [value if not isinstance(value, dict) else value.get("id")] * rows
         for name, value in ((axis, getattr(scenario, axis)) for axis in AXES)
     }
-    table |= {"batch": batch.tolist(), "context": context.tolist()}
+    table["batch"] = np.repeat(scenario.batch or [], len(contexts)).tolist()
+    table["context"] = np.tile(scenario.context or [], len(batches)).tolist()
     try:
-        deployment = resolve(scenario)
+        deployment = deployment_of(scenario)
     except ValueError as error:
-        return table | {"error": [str(error)] * len(batch)}
-    parts = deployment.parts(batch.astype(float), context.astype(float))
-    figures = columns(deployment, scenario.replicas, parts, batch.astype(float))
-    fits = [deployment.memory.max_batch(c) for c in context.tolist()]
+        return table | {"error": [str(error)] * rows}
+    passes = deployment.passes(batches[:, None], contexts)
+    figures = columns(deployment, scenario.replicas, passes, batches[:, None])
+    figures["bound"] = BOUND_NAMES[figures["bound"]]
+    fits = [deployment.memory.max_batch(context) for context in contexts.tolist()]
     used = {"weights": deployment.weights, "kv": deployment.formats.kv.id}
     return {
         **table,
-        **{name: [value] * len(batch) for name, value in used.items()},
-        **{name: values.tolist() for name, values in figures.items()},
-        "fits": (batch <= np.array(fits)).tolist(),
-        "error": [None] * len(batch),
+        **{name: [value] * rows for name, value in used.items()},
+        **{name: np.broadcast_to(x, shape).ravel().tolist() for name, x in figures.items()},
+        "fits": (batches[:, None] <= np.array(fits)).ravel().tolist(),
+        "error": [None] * rows,
     }

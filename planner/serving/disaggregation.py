@@ -12,7 +12,6 @@ from planner.hw import MissingFigure
 from planner.roofline import Array, Numeric
 from planner.scenario import BUSY
 from planner.serving.steady import Queueing
-from planner.step.prefill import prompt_work
 from planner.workload.lengths import Lengths
 
 ROUNDS = 50
@@ -65,10 +64,8 @@ class Workers:
     def prompt_s(self) -> float:
         """Time of one prompt on every attention-DP rank of a prefill worker [s]."""
         ranks, length = self.prefill.sharding.attention_dp, self.isl
-        work = prompt_work(
-            self.prefill.prompt, length.mean, ranks, self.prefix_hit, length.of_a_step
-        )
-        return float(self.prefill.prompt_machine.time(work).total_s)
+        seconds = self.prefill.prompt_time_s(length.mean, ranks, self.prefix_hit, length.of_a_step)
+        return float(seconds)
 
     @cached_property
     def transfer_s(self) -> float:

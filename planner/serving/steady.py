@@ -29,7 +29,6 @@ import numpy as np
 from planner.deployment import Deployment
 from planner.engines.memory import Memory
 from planner.roofline import Array, Numeric
-from planner.step.prefill import prompt_work
 from planner.workload.lengths import Lengths
 
 ROUNDS = 12
@@ -60,7 +59,7 @@ class Queueing:
     @classmethod
     def of(cls, deployment: Deployment) -> Queueing:
         """Return the figures of a deployment."""
-        figures, subject = deployment.figures, deployment.subject
+        figures, subject = deployment.calibration, deployment.subject
         first, layer, burst, wait, ahead, together = (
             figures.number(name, subject) for name in ARRIVAL
         )
@@ -210,11 +209,9 @@ def serve(
     )
     context = isl + of_a_step / 2
     ranks = deployment.sharding.attention_dp
-    work = prompt_work(deployment.prompt, isl, ranks, prefix_hit, of_a_token)
-    prompt = deployment.prompt_machine.time(work).total_s
+    prompt = deployment.prompt_time_s(isl, ranks, prefix_hit, of_a_token)
     together = np.maximum(np.floor(deployment.engine.chunk_tokens / isl), 1.0) * ranks
-    many = prompt_work(deployment.prompt, isl, together, prefix_hit, of_a_token)
-    bunched = deployment.prompt_machine.time(many).total_s / together
+    bunched = deployment.prompt_time_s(isl, together, prefix_hit, of_a_token) / together
     return steady_state(
         lambda running: deployment.time_s(running, context),
         Prompts(prompt, prompt / ranks, bunched),

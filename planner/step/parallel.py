@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.hw import Accelerator, MissingFigure
 from planner.models.spec import ModelSpec
 from planner.roofline import Numeric
 
@@ -127,3 +128,16 @@ def collectives(spec: ModelSpec, sharding: Sharding) -> tuple[Collective, ...]:
     if sharding.pp > 1:
         found.append(Collective("send", sharding.pp - 1, 2, hidden))
     return tuple(found)
+
+
+def link_bandwidth(accelerator: Accelerator) -> float:
+    """Return the bandwidth of an accelerator's links, one direction [byte/s].
+
+    Raises MissingFigure where none is on record.
+    """
+    if accelerator.link.bytes_per_s is None:
+        raise MissingFigure(
+            f"gpu: {accelerator.id} has no link bandwidth on record; accepted: tp=1, pp=1, "
+            f"attention_dp=1, or an accelerator of your own with a link"
+        )
+    return accelerator.link.bytes_per_s

@@ -1,0 +1,98 @@
+"""The kernels of a plan: where one step's time goes at the last point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from planner import answer
+from planner.deployment import Deployment, ModelPass
+from planner.roofline import Array
+from planner.step.breakdown import kernel_figures
+from planner.step.evaluator import Step
+from planner.step.timing import BOUNDS
+
+ROUNDING = 1e-9
+"""Share of a step below which what is left over is rounding, not engine time [-]."""
+
+
+def kernel_answers(
+    deployment: Deployment, passes: Sequence[ModelPass]
+) -> list[answer.KernelAnswer]:
+    """Return the kernels of the last point, those of one name together; shares add up to one."""
+    step, points = deployment.step, passes[0].points
+    figures = kernel_figures(step, points)
+    names, grouping, counts = _grouping(step)
+    columns = (
+        figures.flops,
+        figures.bytes,
+        figures.time_s,
+        figures.compute_s,
+        figures.memory_s,
+        figures.launch_s,
+    )
+    table = (grouping @ np.column_stack(columns)).tolist()
+    total = sum(each.share * float(each.points.total_s[-1, -1]) for each in passes)
+    answers = []
+    for name, count, (flops, moved, seconds, compute, memory, launch) in zip(
+        names, counts, table, strict=True
+    ):
+        bound = _bound(seconds, compute, memory, launch)
+        answers.append(_kernel(name, count, flops, moved, seconds, bound, total))
+    sent = float(points.of_batch.collective_s[-1, -1])
+    if sent:
+        count = sum(c.count for c in step.collectives)
+        answers.append(_kernel("collectives", count, 0.0, 0.0, sent, "communication", total))
+    rest = float(points.total_s[-1, -1]) - sent - float(figures.time_s.sum())
+    if rest > ROUNDING * total:
+        answers.append(_kernel("engine", 1, 0.0, 0.0, rest, "launch", total))
+    answers += [_drafts(deployment, draft, total) for draft in passes[1:]]
+    return answers
+
+
+@lru_cache(maxsize=1024)
+def _grouping(step: Step) -> tuple[list[str], Array, list[float]]:
+    """Names of a step's kernels, which kernels share each, and their launches."""
+    names = [kernel.name for kernel in step.kernels]
+    distinct = list(dict.fromkeys(names))
+    grouping = np.array([[float(name == other) for other in names] for name in distinct])
+    launches = grouping @ np.array([kernel.launches for kernel in step.kernels])
+    return distinct, grouping, launches.tolist()
+
+
+def _drafts(deployment: Deployment, draft: ModelPass, total: float) -> answer.KernelAnswer:
+    figures = kernel_figures(deployment.step, draft.points)
+    flops, moved = (draft.share * float(each.sum()) for each in (figures.flops, figures.bytes))
+    seconds = draft.share * float(draft.points.total_s[-1, -1])
+    bound = BOUNDS[draft.points.bound_codes[-1, -1]]
+    return _kernel("drafts", deployment.queries - 1, flops, moved, seconds, bound, total)
+
+
+def _kernel(
+    name: str,
+    count: float,
+    flops: float,
+    moved: float,
+    seconds: float,
+    bound: answer.Bound,
+    total: float,
+) -> answer.KernelAnswer:
+    return answer.KernelAnswer(
+        name=name,
+        count=round(count),
+        flops=flops,
+        bytes=moved,
+        arithmetic_intensity=flops / moved if moved else None,
+        time_s=seconds,
+        bound=bound,
+        share=seconds / total,
+    )
+
+
+def _bound(total: float, compute: float, memory: float, launch: float) -> answer.Bound:
+    if launch > total - launch:
+        return "launch"
+    return "compute" if compute > memory and not math.isclose(compute, memory) else "memory"
