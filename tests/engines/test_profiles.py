@@ -7,10 +7,11 @@ from importlib.resources import files
 
 import pytest
 
-from planner.deployment import deploy
+from planner.deployment import Options, deploy
 from planner.engines.profiles import EDITION, UnknownEngine, engines, get_engine
 from planner.hw import get_accelerator
 from planner.models import get_model
+from planner.step.parallel import Sharding
 
 
 def test_every_figure_has_a_source_and_a_confidence() -> None:
@@ -99,5 +100,5 @@ def test_defaults_by_device_memory(engine: str, gpu: str, chunk: int, sequences:
 )
 def test_default_cache_format(engine: str, weights: str | None, kv: str) -> None:
     spec, gpu = get_model("meta-llama/Llama-3.1-8B"), get_accelerator("b200-sxm")
-    found = deploy(spec, gpu, (1, 1, 1, 1), (weights, None, engine, None))
+    found = deploy(spec, gpu, Sharding(), Options(weights=weights, engine=engine))
     assert found.formats.kv.id == kv
