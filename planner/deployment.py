@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -94,11 +95,19 @@ class Deployment:
         A pass through the model over all its tokens; then the drafts, each a layer's share of a
         pass over one token.
         """
-        whole = ModelPass(1.0, self.step.at(batch, context, self.queries))
+        return self._passes(lambda queries: self.step.at(batch, context, queries))
+
+    def passes_on_grid(
+        self, batches: tuple[float, ...], contexts: tuple[float, ...]
+    ) -> tuple[ModelPass, ...]:
+        """Return what a step runs where each batch meets each context, see `Step.on_grid`."""
+        return self._passes(lambda queries: self.step.on_grid(batches, contexts, queries))
+
+    def _passes(self, evaluate: Callable[[float], StepPoints]) -> tuple[ModelPass, ...]:
+        whole = ModelPass(1.0, evaluate(self.queries))
         if not (self.speculation and self.speculation.drafts):
             return (whole,)
-        share = self.speculation.drafts / self.spec.layers
-        return whole, ModelPass(share, self.step.at(batch, context))
+        return whole, ModelPass(self.speculation.drafts / self.spec.layers, evaluate(1.0))
 
     def time_s(self, batch: Numeric, context: Numeric) -> Array:
         """Return the calibrated TPOT at every batch and context, which broadcast [s]."""

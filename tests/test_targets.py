@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.deployment import deployment_of
 from planner.plans.advice import advise
 from planner.plans.planning import plan
 from planner.plans.targets import largest, largest_batch, percentile_factor

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
-
-import numpy as np
 
 from planner import answer
 from planner.deployment import Deployment, ModelPass
-from planner.roofline import Array
-from planner.step.breakdown import kernel_figures
-from planner.step.evaluator import Step
+from planner.step.breakdown import breakdown
+from planner.step.figures import COMMUNICATION
 from planner.step.timing import BOUNDS
 
 ROUNDING = 1e-9
@@ -24,8 +20,8 @@ def kernel_answers(
 ) -> list[answer.KernelAnswer]:
     """Return the kernels of the last point, those of one name together; shares add up to one."""
     step, points = deployment.step, passes[0].points
-    figures = kernel_figures(step, points)
-    names, grouping, counts = _grouping(step)
+    figures = breakdown(step, points)
+    total = sum(each.share * float(each.points.total_s[-1, -1]) for each in passes)
     columns = (
         figures.flops,
         figures.bytes,
@@ -34,15 +30,12 @@ def kernel_answers(
         figures.memory_s,
         figures.launch_s,
     )
-    table = (grouping @ np.column_stack(columns)).tolist()
-    total = sum(each.share * float(each.points.total_s[-1, -1]) for each in passes)
-    answers = []
-    for name, count, (flops, moved, seconds, compute, memory, launch) in zip(
-        names, counts, table, strict=True
-    ):
-        bound = _bound(seconds, compute, memory, launch)
-        answers.append(_kernel(name, count, flops, moved, seconds, bound, total))
-    sent = float(points.of_batch.collective_s[-1, -1])
+    rows = zip(figures.names, figures.launches, *(c.tolist() for c in columns), strict=True)
+    answers = [
+        _kernel(name, count, flops, moved, seconds, _bound(seconds, *rest), total)
+        for name, count, flops, moved, seconds, *rest in rows
+    ]
+    sent = float(points.of_batch.bounds_s[COMMUNICATION, -1, -1])
     if sent:
         count = sum(c.count for c in step.collectives)
         answers.append(_kernel("collectives", count, 0.0, 0.0, sent, "communication", total))
@@ -53,18 +46,8 @@ def kernel_answers(
     return answers
 
 
-@lru_cache(maxsize=1024)
-def _grouping(step: Step) -> tuple[list[str], Array, list[float]]:
-    """Names of a step's kernels, which kernels share each, and their launches."""
-    names = [kernel.name for kernel in step.kernels]
-    distinct = list(dict.fromkeys(names))
-    grouping = np.array([[float(name == other) for other in names] for name in distinct])
-    launches = grouping @ np.array([kernel.launches for kernel in step.kernels])
-    return distinct, grouping, launches.tolist()
-
-
 def _drafts(deployment: Deployment, draft: ModelPass, total: float) -> answer.KernelAnswer:
-    figures = kernel_figures(deployment.step, draft.points)
+    figures = breakdown(deployment.step, draft.points)
     flops, moved = (draft.share * float(each.sum()) for each in (figures.flops, figures.bytes))
     seconds = draft.share * float(draft.points.total_s[-1, -1])
     bound = BOUNDS[draft.points.bound_codes[-1, -1]]

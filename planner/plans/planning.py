@@ -46,8 +46,8 @@ def plan_deployment(
     notes += _fit_notes(deployment, scenario, batches, context, fit)
     notes += _load_notes(scenario, deployment, batches, context, fit)
 
-    batch, ctx = np.array(batches, float)[:, None], np.array(contexts, float)
-    passes = deployment.passes(batch, ctx)
+    passes = deployment.passes_on_grid(tuple(batches), tuple(contexts))
+    batch = np.array(batches, float)[:, None]
     question = Question(deployment, batches[-1], contexts[-1], scenario)
     return answer.Plan(
         scenario=_filled(scenario, deployment, batches, contexts),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,9 +13,11 @@ from planner.step.figures import StepPoints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KernelFigures:
-    """One rank's figures of every kernel, in the step's order; arrays of shape (kernel,)."""
+class Breakdown:
+    """One rank's figures at one point, of the kernels that share a name; shape (name,)."""
 
+    names: list[str]
+    launches: list[float]
     flops: Array
     """[FLOP]."""
     bytes: Array
@@ -29,34 +32,57 @@ class KernelFigures:
     """Floors of launches and visits [s]."""
 
 
-def kernel_figures(
-    step: Step, points: StepPoints, batch: int = -1, context: int = -1
-) -> KernelFigures:
-    """Return the figures of a step's kernels where its flat `batch` and `context` meet."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grouping:
+    """Which kernels of a step share a name; batch items stand before context items."""
+
+    names: list[str]
+    launches: list[float]
+    members: Array
+    """Whether a kernel has a name, shape (name, kernel)."""
+    peaks_flops_per_s: Array
+    floors_s: Array
+    """Launches of context items, which a step pays whatever its sequences; shape (kernel,) [s]."""
+
+
+@lru_cache(maxsize=1024)
+def _grouping(step: Step) -> _Grouping:
+    order = np.concatenate([step.batch_items.kernels, step.context_items.kernels])
+    kernels = [step.kernels[i] for i in order]
+    names = list(dict.fromkeys(kernel.name for kernel in step.kernels))
+    members = np.array([[float(k.name == name) for k in kernels] for name in names])
+    of_context = step.of_items[1]
+    floors = step.context_items.launches * of_context.launch_s[:, 0] * of_context.scale
+    return _Grouping(
+        names=names,
+        launches=(members @ np.array([k.launches for k in kernels])).tolist(),
+        members=members,
+        peaks_flops_per_s=step.peaks_flops_per_s[order],
+        floors_s=np.concatenate([np.zeros(len(step.batch_items.kernels)), floors]),
+    )
+
+
+def breakdown(step: Step, points: StepPoints) -> Breakdown:
+    """Return the figures of the kernels at the last point of a grid, those of one name together."""
     alone, cached = points.of_batch, points.of_context
-    n, scale = len(step.batch_items.kernels), step.efficiency.scale
-    s = float(alone.sequences.ravel()[batch])
-    order = np.argsort(np.concatenate([step.batch_items.kernels, step.context_items.kernels]))
-    of_batch, of_context = step.of_items
-    launches = step.context_items.launches * of_context.launch_s[:, 0] * scale
-
-    def joined(of_kernels: Array, of_sequence: Array) -> Array:
-        return np.concatenate([of_kernels[:n, batch], s * of_sequence[:, context]])[order]
-
-    work = joined(alone.pure.compute_s, cached.features.compute_s)
-    traffic = joined(alone.pure.memory_s, cached.features.memory_s)
-    floors = np.concatenate([np.zeros(n), launches])[order]
-    reached_compute = joined(
-        alone.features.compute_s / of_batch.compute, cached.features.compute_s / of_context.compute
+    grouping, scale = _grouping(step), step.efficiency.scale
+    n = alone.kernels
+    s = float(alone.sequences.flat[-1])
+    table = np.empty((len(step.kernels), 6))
+    columns = (
+        (alone.pure.compute_s, cached.features.compute_s),
+        (alone.pure.memory_s, cached.features.memory_s),
+        (alone.item_s, cached.item_s),
+        (alone.reached_compute_s, cached.reached_compute_s),
+        (alone.reached_memory_s, cached.reached_memory_s),
+        (alone.floor_s, cached.floor_s),
     )
-    reached_memory = joined(
-        alone.features.memory_s / of_batch.memory, cached.features.memory_s / of_context.memory
-    )
-    return KernelFigures(
-        flops=work * step.peaks_flops_per_s,
-        bytes=traffic * step.accelerator.bandwidth_bytes_per_s,
-        time_s=joined(alone.item_s, cached.item_s) + floors,
-        compute_s=reached_compute * scale,
-        memory_s=reached_memory * scale,
-        launch_s=joined(alone.launch_s, cached.launch_s) + floors,
-    )
+    for column, (of_kernels, of_sequence) in enumerate(columns):
+        table[:n, column] = of_kernels[:n, -1]
+        table[n:, column] = s * of_sequence[:, -1]
+    table[:, 0] *= grouping.peaks_flops_per_s
+    table[:, 1] *= step.accelerator.bandwidth_bytes_per_s
+    table[:, 3:] *= scale
+    table[:, 2] += grouping.floors_s
+    table[:, 5] += grouping.floors_s
+    return Breakdown(grouping.names, grouping.launches, *(grouping.members @ table).T)

@@ -79,6 +79,8 @@ class BatchItems:
     launches: Array
     visits: Array
     experts: Experts
+    stage: bool
+    """Whether anything depends on the tokens of a whole stage: experts, some collectives."""
     flops_per_token: float
     """Over the whole replica [FLOP/token]."""
     weight_bytes: float
@@ -222,6 +224,7 @@ def batch_items(
         launches=np.concatenate([launches, [c.count for c in collectives], [layout.layers, 1.0]]),
         visits=np.concatenate([np.zeros(len(chosen)), doublings, [0.0, 0.0]]),
         experts=_experts(chosen, routed, sharding, bandwidth),
+        stage=bool(routed.any() or stage_wire.any()),
         flops_per_token=float(flops.sum()),
         weight_bytes=float(np.where(routed, 0, weights * held).sum()) * sharding.ranks,
     )

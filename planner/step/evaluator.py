@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -70,8 +70,17 @@ class Step:
         return self.efficiency.column(slice(None, n)), self.efficiency.column(slice(n, None))
 
     @cached_property
-    def cached_launch_s(self) -> float:
-        """Floors of the launches of context items, which a step pays whatever its sequences [s]."""
+    def _floors_s(self) -> tuple[Array, Array]:
+        """Floors of batch items but for experts hit, and of a sequence's visits, (item, 1) [s]."""
+        of_batch, of_context = self.of_items
+        alone, cached = self.batch_items, self.context_items
+        return (
+            alone.launches[:, None] * of_batch.launch_s + alone.visits[:, None] * of_batch.visit_s,
+            cached.visits[:, None] * of_context.visit_s,
+        )
+
+    @cached_property
+    def _cached_launch_s(self) -> float:
         e = self.of_items[1]
         return float(self.context_items.launches @ e.launch_s[:, 0]) * e.scale
 
@@ -92,8 +101,8 @@ class Step:
         if split.attention_dp > 1:
             sequences = np.maximum(micro / split.attention_dp, np.minimum(micro, 1.0))
         shape = np.broadcast_shapes(batch.shape, queries.shape)
-        tokens = np.broadcast_to(sequences * queries, shape).ravel()
-        stage_tokens = np.broadcast_to(micro * queries, shape).ravel()
+        tokens = (sequences * queries).ravel()
+        stage_tokens = tokens if micro is sequences else (micro * queries).ravel()
         hit = self._experts_hit(stage_tokens, 0.0)
         skewed = hit
         if self.routing_spread and self.batch_items.experts:
@@ -101,11 +110,12 @@ class Step:
         return BatchFigures(
             terms=self.batch_items,
             efficiency=self.of_items[0],
-            cached_launch_s=self.cached_launch_s,
+            fixed_floor_s=self._floors_s[0],
+            cached_launch_s=self._cached_launch_s,
             shape=shape,
             batch=batch,
             queries=queries,
-            microbatches=batch / micro if split.pp > 1 else np.ones(()),
+            microbatches=batch / micro if split.pp > 1 else np.ones(shape),
             sequences=sequences,
             tokens=tokens,
             stage_tokens=stage_tokens,
@@ -130,15 +140,26 @@ class Step:
         """
         context, queries = np.asarray(context, float), np.asarray(queries, float)
         shape = np.broadcast_shapes(context.shape, queries.shape)
-        flat = np.broadcast_to(context, shape).ravel()
-        attended = np.minimum(flat, self.context_items.window[:, None])
+        flat = (context if context.shape == shape else np.broadcast_to(context, shape)).ravel()
+        if queries.ndim:
+            queries = np.broadcast_to(queries, shape).ravel()
         return ContextFigures(
             terms=self.context_items,
             efficiency=self.of_items[1],
+            fixed_floor_s=self._floors_s[1],
             shape=shape,
-            attended=attended,
-            queries=np.broadcast_to(queries, shape),
+            attended=np.minimum(flat, self.context_items.window[:, None]),
+            queries=queries,
         )
+
+    def on_grid(
+        self, batches: tuple[float, ...], contexts: tuple[float, ...], queries: float = 1.0
+    ) -> StepPoints:
+        """Return every figure where each batch meets each context, shape (batch, context).
+
+        The axes are kept, so that a grid with an axis seen before evaluates the other alone.
+        """
+        return StepPoints(batch_axis(self, batches, queries), context_axis(self, contexts, queries))
 
     def at(self, batch: Numeric, context: Numeric, queries: Numeric = 1.0) -> StepPoints:
         """Return every figure of the step where `batch` sequences meet `context` cached tokens.
@@ -152,14 +173,30 @@ class Step:
         of_batch, of_context = self.of_batch(batch, queries), self.of_context(context, queries)
         alone, cached = of_batch.features, of_context.features
         s = np.broadcast_to(of_batch.sequences, of_batch.shape).ravel()
+        points = (len(s),)
+
+        def joined(of_batch: Array, of_context: Array) -> Array:
+            parts = (of_batch, of_context)
+            return np.concatenate([np.broadcast_to(x, (len(x), *points)) for x in parts])
+
         return Features(
-            compute_s=np.concatenate([alone.compute_s, cached.compute_s * s]),
-            memory_s=np.concatenate([alone.memory_s, cached.memory_s * s]),
-            launches=np.concatenate(
-                [np.broadcast_to(each.launches, each.compute_s.shape) for each in (alone, cached)]
-            ),
-            visits=np.concatenate([alone.visits, cached.visits * s]),
+            compute_s=joined(alone.compute_s, cached.compute_s * s),
+            memory_s=joined(alone.memory_s, cached.memory_s * s),
+            launches=joined(alone.launches, cached.launches),
+            visits=joined(alone.visits, cached.visits * s),
         )
+
+
+@lru_cache(maxsize=4096)
+def batch_axis(step: Step, batches: tuple[float, ...], queries: float = 1.0) -> BatchFigures:
+    """Return the figures of a step that depend on the batch, as a column (batch, 1); kept."""
+    return step.of_batch(np.array(batches, float)[:, None], queries)
+
+
+@lru_cache(maxsize=4096)
+def context_axis(step: Step, contexts: tuple[float, ...], queries: float = 1.0) -> ContextFigures:
+    """Return the figures of a sequence of a step at every context, as a row (context,); kept."""
+    return step.of_context(np.array(contexts, float), queries)
 
 
 def make_step(

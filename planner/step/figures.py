@@ -9,27 +9,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.roofline import Array
+from planner.roofline import Array, p_norm
 from planner.step.coefficients import BatchItems, ContextItems
-from planner.step.timing import Efficiency, Features, item_time
+from planner.step.timing import BOUNDS, Efficiency, Features
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bounds:
-    """Calibrated time by what it is bound by, each of the shape of the axis [s]."""
-
-    memory_s: Array
-    compute_s: Array
-    launch_s: Array
-    communication_s: Array
-
-    def columns(self) -> tuple[Array, Array, Array, Array]:
-        """Return the times in the order of `timing.BOUNDS`."""
-        return self.memory_s, self.compute_s, self.launch_s, self.communication_s
+MEMORY, COMPUTE, LAUNCH, COMMUNICATION = range(len(BOUNDS))
 
 
 class _Axis(ABC):
-    """What both axes share: items' times from their features; arrays of (item, flat point)."""
+    """What both axes share: the times of items; arrays of shape (item, flat point) unless said."""
 
     efficiency: Efficiency
     shape: tuple[int, ...]
@@ -37,32 +25,48 @@ class _Axis(ABC):
     @property
     @abstractmethod
     def features(self) -> Features:
-        """Features of the items, (item, flat point)."""
+        """What the items ask of the datasheet, as calibration sees them."""
+
+    @property
+    @abstractmethod
+    def floor_s(self) -> Array:
+        """Floors of launches and visits, before the efficiency's scale [s]."""
 
     def _summed(self, values: Array) -> Array:
-        return np.asarray(values.sum(axis=0)).reshape(self.shape)
+        return np.asarray(np.add.reduce(values, axis=0)).reshape(self.shape)
+
+    @cached_property
+    def reached_compute_s(self) -> Array:
+        """Time of the arithmetic alone at the rate reached [s]."""
+        return np.asarray(self.features.compute_s / self.efficiency.compute)
+
+    @cached_property
+    def reached_memory_s(self) -> Array:
+        """Time of the traffic alone at the bandwidth reached [s]."""
+        return np.asarray(self.features.memory_s / self.efficiency.memory)
+
+    @cached_property
+    def body_s(self) -> Array:
+        """Time of arithmetic and traffic together, without floors and scale [s]."""
+        sharpness = self.efficiency.sharpness
+        return np.asarray(p_norm(self.reached_compute_s, self.reached_memory_s, sharpness))
 
     @cached_property
     def item_s(self) -> Array:
-        """Calibrated time of every item, shape (item, flat point) [s]."""
-        return item_time(self.features, self.efficiency) * self.efficiency.scale
+        """Calibrated time of every item [s]."""
+        return (self.body_s + self.floor_s) * self.efficiency.scale
 
     @cached_property
     def time_s(self) -> Array:
-        """Calibrated time of all items [s]."""
+        """Calibrated time of all items, of the axis's shape [s]."""
         return self._summed(self.item_s)
 
-    @cached_property
-    def launch_s(self) -> Array:
-        """Floors of launches and visits in `item_s`, shape (item, flat point) [s]."""
-        f, e = self.features, self.efficiency
-        return np.asarray((f.launches * e.launch_s + f.visits * e.visit_s) * e.scale)
-
-    @cached_property
-    def memory_led(self) -> NDArray[np.bool_]:
-        """Whether an item's traffic takes longer than its arithmetic, (item, flat point)."""
-        f, e = self.features, self.efficiency
-        return np.asarray(f.memory_s / e.memory >= f.compute_s / e.compute)
+    def _led(self, kernels: int) -> tuple[Array, Array]:
+        """Bodies of the first `kernels` items that traffic leads, and of those arithmetic does."""
+        body, n = self.body_s[:kernels], kernels
+        led = np.where(self.reached_memory_s[:n] >= self.reached_compute_s[:n], body, 0.0)
+        of_memory, all_of = np.add.reduce(led, axis=0), np.add.reduce(body, axis=0)
+        return of_memory, all_of - of_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,8 @@ class BatchFigures(_Axis):
 
     terms: BatchItems
     efficiency: Efficiency
+    fixed_floor_s: Array
+    """Floors of the items but for experts hit, shape (item, 1) [s]."""
     cached_launch_s: float
     """Floors of the launches of context items, which a step pays whatever its sequences [s]."""
     shape: tuple[int, ...]
@@ -103,68 +109,72 @@ class BatchFigures(_Axis):
         return self.pure if same else self._features(self.experts_hit_skewed)
 
     def _features(self, hit: Array) -> Features:
-        terms = self.terms
+        terms, visits = self.terms, self.terms.visits[:, None]
         compute = terms.compute_per_token_s[:, None] * self.tokens
         memory = terms.memory_s[:, None] + terms.memory_per_token_s[:, None] * self.tokens
-        visits = np.broadcast_to(terms.visits[:, None], compute.shape)
-        routed = terms.experts
-        if routed or terms.collectives:
+        if terms.stage:
             compute += terms.compute_per_stage_token_s[:, None] * self.stage_tokens
             memory += terms.memory_per_stage_token_s[:, None] * self.stage_tokens
+        routed = terms.experts
         if routed:
-            visits = visits.copy()
+            visits = np.repeat(visits, len(self.tokens), axis=1)
             memory[routed.rows] = routed.weights_s[:, None] * (hit / routed.experts[:, None])
             visits[routed.rows] = routed.visits_per_expert[:, None] * hit
         return Features(compute, memory, terms.launches[:, None], visits)
+
+    @cached_property
+    def floor_s(self) -> Array:
+        """Floors of launches and visits, before the efficiency's scale [s]."""
+        routed = self.terms.experts
+        if not routed:
+            return self.fixed_floor_s
+        floor = np.repeat(self.fixed_floor_s, len(self.tokens), axis=1)
+        cost = routed.visits_per_expert[:, None] * self.efficiency.visit_s[routed.rows]
+        floor[routed.rows] += cost * self.experts_hit_skewed
+        return floor
 
     @cached_property
     def time_s(self) -> Array:
         """Calibrated time of the batch items and of all launches [s]."""
         return self._summed(self.item_s) + self.cached_launch_s
 
-    @cached_property
-    def _kernels(self) -> int:
+    @property
+    def kernels(self) -> int:
+        """Kernels among the items, which stand first [-]."""
         return len(self.terms.kernels)
 
     @cached_property
     def roofline_s(self) -> Array:
         """Datasheet roofline time of the kernels [s]."""
-        n = self._kernels
+        n = self.kernels
         return self._summed(np.maximum(self.pure.compute_s[:n], self.pure.memory_s[:n]))
 
     @cached_property
     def compute_s(self) -> Array:
         """Datasheet time of the kernels' arithmetic [s]."""
-        return self._summed(self.pure.compute_s[: self._kernels])
+        return self._summed(self.pure.compute_s[: self.kernels])
 
     @cached_property
     def memory_s(self) -> Array:
         """Datasheet time of the kernels' traffic [s]."""
-        return self._summed(self.pure.memory_s[: self._kernels])
+        return self._summed(self.pure.memory_s[: self.kernels])
 
     @cached_property
     def kernel_launch_s(self) -> Array:
         """Floors of all kernels' launches and visits, context items' launches included [s]."""
-        return self._summed(self.launch_s[: self._kernels]) + self.cached_launch_s
+        floors = np.add.reduce(self.floor_s[: self.kernels], axis=0) * self.efficiency.scale
+        return np.asarray(np.broadcast_to(floors, self.tokens.shape) + self.cached_launch_s)
 
     @cached_property
-    def collective_s(self) -> Array:
-        """Calibrated time of the collectives [s]."""
-        n = self._kernels
-        return self._summed(self.item_s[n : n + self.terms.collectives])
-
-    @cached_property
-    def bounds(self) -> Bounds:
-        """Calibrated time by bound."""
-        n, sent = self._kernels, self._kernels + self.terms.collectives
-        body = self.item_s[:n] - self.launch_s[:n]
-        led = np.where(self.memory_led[:n], body, 0.0)
-        return Bounds(
-            memory_s=self._summed(led),
-            compute_s=self._summed(body - led),
-            launch_s=self.kernel_launch_s + self._summed(self.item_s[sent:]),
-            communication_s=self.collective_s,
-        )
+    def bounds_s(self) -> Array:
+        """Calibrated time by bound, shape (bound, *shape) [s]."""
+        n, sent = self.kernels, self.kernels + self.terms.collectives
+        bounds = np.empty((len(BOUNDS), len(self.tokens)))
+        bounds[MEMORY], bounds[COMPUTE] = self._led(n)
+        bounds[: COMPUTE + 1] *= self.efficiency.scale
+        bounds[LAUNCH] = np.add.reduce(self.item_s[sent:], axis=0) + self.kernel_launch_s
+        bounds[COMMUNICATION] = np.add.reduce(self.item_s[n:sent], axis=0)
+        return bounds.reshape((len(BOUNDS), *self.shape))
 
     @cached_property
     def flops(self) -> Array:
@@ -174,48 +184,46 @@ class BatchFigures(_Axis):
     @cached_property
     def weight_bytes(self) -> Array:
         """Weights read over all ranks and microbatches [byte]."""
-        terms = self.terms
-        read = np.full(self.shape, terms.weight_bytes)
-        if terms.experts:
-            share = self.experts_hit / terms.experts.experts[:, None]
-            read = read + self._summed(terms.experts.weight_bytes[:, None] * share)
-        return np.asarray(read * self.microbatches)
+        experts = self.terms.experts
+        if not experts:
+            return np.asarray(self.terms.weight_bytes * self.microbatches)
+        share = experts.weight_bytes[:, None] * (self.experts_hit / experts.experts[:, None])
+        return np.asarray((self.terms.weight_bytes + self._summed(share)) * self.microbatches)
 
 
 @dataclass(frozen=True, eq=False)
 class ContextFigures(_Axis):
-    """What one sequence on a rank adds to a step; arrays of `shape` unless said otherwise."""
+    """What one sequence on a rank adds to a step; arrays of `shape` unless said otherwise.
+
+    Launches of context items are a step's whatever its sequences: they are counted with the batch.
+    """
 
     terms: ContextItems
     efficiency: Efficiency
+    fixed_floor_s: Array
+    """Cost of a sequence's visits, before the efficiency's scale, shape (item, 1) [s]."""
     shape: tuple[int, ...]
     attended: Array
-    """Cached tokens a query attends to, shape (context item, flat point) [token]."""
+    """Cached tokens a query attends to, shape (item, flat point) [token]."""
     queries: Array
+    """Tokens the sequence puts through the step, shape (flat point,) or none [-]."""
+
+    @property
+    def floor_s(self) -> Array:
+        """Floors of a sequence's visits, before the efficiency's scale, shape (item, 1) [s]."""
+        return self.fixed_floor_s
 
     @cached_property
     def features(self) -> Features:
-        """Features of one sequence; launches are a step's and are not summed here."""
-        terms, q = self.terms, self.queries.ravel()
+        """Features of one sequence."""
+        terms = self.terms
         compute = terms.compute_per_token_s[:, None] + (
             terms.compute_per_cached_s[:, None] * self.attended
         )
         memory = terms.memory_s[:, None] + terms.memory_per_cached_s[:, None] * self.attended
-        visits = np.broadcast_to(terms.visits[:, None], memory.shape)
-        return Features(compute * q, memory, terms.launches[:, None], visits)
-
-    @cached_property
-    def launch_s(self) -> Array:
-        """Cost of a sequence's visits, shape (context item, flat point) [s]."""
-        e = self.efficiency
-        return np.asarray(self.features.visits * e.visit_s * e.scale)
-
-    @cached_property
-    def item_s(self) -> Array:
-        """Calibrated time of a sequence without launches, (context item, flat point) [s]."""
-        e, f = self.efficiency, self.features
-        none = np.zeros((len(self.attended), 1))
-        return item_time(Features(f.compute_s, f.memory_s, none, f.visits), e) * e.scale
+        return Features(
+            compute * self.queries, memory, terms.launches[:, None], terms.visits[:, None]
+        )
 
     @cached_property
     def roofline_s(self) -> Array:
@@ -233,30 +241,30 @@ class ContextFigures(_Axis):
         return self._summed(self.features.memory_s)
 
     @cached_property
-    def bounds(self) -> Bounds:
-        """Calibrated time by bound."""
-        body = self.item_s - self.launch_s
-        led = np.where(self.memory_led, body, 0.0)
-        launch = self._summed(self.launch_s)
-        return Bounds(self._summed(led), self._summed(body - led), launch, np.zeros_like(launch))
+    def visit_s(self) -> float:
+        """Cost of a sequence's visits [s]."""
+        return float(self.floor_s.sum() * self.efficiency.scale)
+
+    @cached_property
+    def bounds_s(self) -> Array:
+        """Calibrated time by bound, shape (bound, *shape) [s]."""
+        bounds = np.zeros((len(BOUNDS), self.attended.shape[1]))
+        bounds[MEMORY], bounds[COMPUTE] = self._led(len(self.floor_s))
+        bounds[: COMPUTE + 1] *= self.efficiency.scale
+        bounds[LAUNCH] = self.visit_s
+        return bounds.reshape((len(BOUNDS), *self.shape))
 
     @cached_property
     def flops(self) -> Array:
         """FLOPs of one sequence over the replica [FLOP]."""
-        terms = self.terms
-        each = terms.flops_per_token.sum() + self._summed(
-            terms.flops_per_cached[:, None] * self.attended
-        )
-        return np.asarray(each * self.queries)
+        each = self.terms.flops_per_token.sum() + self.terms.flops_per_cached @ self.attended
+        return np.asarray(each * self.queries).reshape(self.shape)
 
     @cached_property
     def cache_bytes(self) -> Array:
         """Cache and state one sequence moves over all ranks, copies included [byte]."""
-        terms = self.terms
-        return np.asarray(
-            terms.bytes_per_sequence.sum()
-            + self._summed(terms.bytes_per_cached[:, None] * self.attended)
-        )
+        moved = self.terms.bytes_per_sequence.sum() + self.terms.bytes_per_cached @ self.attended
+        return np.asarray(moved).reshape(self.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,26 +288,26 @@ class StepPoints:
         calibrated = self._meet(self.of_batch.time_s, self.of_context.time_s)
         return np.maximum(calibrated, self.roofline_s)
 
-    @cached_property
-    def bounds(self) -> Bounds:
-        """Calibrated time by bound [s]."""
-        pairs = zip(self.of_batch.bounds.columns(), self.of_context.bounds.columns(), strict=True)
-        return Bounds(*(self._meet(x, y) for x, y in pairs))
-
-    @cached_property
-    def kernel_launch_s(self) -> Array:
-        """Floors of all kernels' launches and visits [s]."""
-        return self._meet(self.of_batch.kernel_launch_s, self.of_context.bounds.launch_s)
+    def bound_s(self, bound: int) -> Array:
+        """Return the calibrated time bound by one of `BOUNDS` [s]."""
+        return self._meet(self.of_batch.bounds_s[bound], self.of_context.bounds_s[bound])
 
     @cached_property
     def bound_codes(self) -> NDArray[np.int8]:
         """What most of the step's time goes to, as positions in `timing.BOUNDS`."""
-        best = self.bounds.memory_s
-        codes = np.zeros(best.shape, np.int8)
-        for code, seconds in enumerate(self.bounds.columns()[1:], start=1):
-            codes = np.where(seconds > best, np.int8(code), codes)
-            best = np.maximum(best, seconds)
-        return np.asarray(codes)
+        most = self.bound_s(MEMORY)
+        codes = np.zeros(most.shape, np.int8)
+        for code in (COMPUTE, LAUNCH, COMMUNICATION):
+            seconds = self.bound_s(code)
+            codes[seconds > most] = code
+            np.maximum(most, seconds, out=most)
+        return codes
+
+    @cached_property
+    def kernel_launch_s(self) -> Array:
+        """Floors of all kernels' launches and visits [s]."""
+        of_batch = self.of_batch.kernel_launch_s.reshape(self.of_batch.shape)
+        return of_batch + self.of_batch.sequences * self.of_context.visit_s
 
     @cached_property
     def flops(self) -> Array:
@@ -314,7 +322,7 @@ class StepPoints:
     @cached_property
     def bytes(self) -> Array:
         """Bytes moved over the replica [byte]."""
-        return self.of_batch.weight_bytes + self.cache_bytes
+        return np.asarray(self.of_batch.weight_bytes + self.cache_bytes)
 
     @cached_property
     def intensity(self) -> Array:

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from planner.roofline import Array
-from planner.step.evaluator import Step
+from planner.step.evaluator import Step, context_axis
 from planner.step.figures import BatchFigures, ContextFigures, StepPoints
 
 LARGEST_BATCH = 2**31
@@ -55,7 +55,7 @@ def limits(step: Step, context: float, queries: float = 1.0) -> Limits:
     plan states them, whatever batch it is about.
     """
     search = _search(step, queries)
-    of_context = step.of_context(context, queries)
+    of_context = context_axis(step, (context,), queries)
     ridge_format = search.main_format(context)
     ridge = step.accelerator.ridge_point(ridge_format)
     saturation = saturation_intensity(step, context, queries)
@@ -78,9 +78,9 @@ def saturation_intensity(step: Step, context: float, queries: float = 1.0) -> fl
     (2P + 4·L·h·layers)/(L·KV bytes per token) for a dense model. Infinite without cache and state.
     `queries` is the tokens a sequence puts through a step [-].
     """
-    of_context = step.of_context(context, queries)
-    flops = step.batch_items.flops_per_token * queries + float(of_context.flops)
-    moved = float(of_context.cache_bytes)
+    of_context = context_axis(step, (context,), queries)
+    flops = step.batch_items.flops_per_token * queries + of_context.flops.item()
+    moved = of_context.cache_bytes.item()
     return flops / moved if moved > 0 else math.inf
 
 
@@ -90,7 +90,7 @@ def crossover_batch(step: Step, context: float, queries: float = 1.0) -> int | N
     None where compute never catches up. Compute time is proportional to the batch; memory time is
     the weights' (concave in the batch where experts are routed) plus a share proportional to it.
     """
-    return _search(step, queries).crossover_batch(step.of_context(context, queries))
+    return _search(step, queries).crossover_batch(context_axis(step, (context,), queries))
 
 
 def _reason(crossover: int | None, saturation: float, ridge: float) -> str:
@@ -211,7 +211,7 @@ class BatchSearch:
             rate = pairs.batch / StepPoints(pairs, of_context).total_s
             return np.asarray(rate[1] - rate[0])
 
-        half = 0.5 / float(StepPoints(self.whole_weights, of_context).total_s)
+        half = 0.5 / StepPoints(self.whole_weights, of_context).total_s.item()
         tried, pairs = KNEE_GRID, self.knee_pairs
         while True:
             worth = np.flatnonzero(gain(pairs) >= half)
