@@ -6,18 +6,16 @@ import math
 
 import pytest
 
+from planner.models.delta import GatedDeltaNet, KimiDelta
 from planner.models.parts import Formats, Linear, Part
 from planner.models.recurrent import (
     Convolution,
-    GatedDeltaNet,
-    KimiDelta,
     LightningAttention,
     Mamba1,
     Mamba2,
-    Rwkv,
-    RwkvChannelMix,
     ShortConvolution,
 )
+from planner.models.rwkv import Rwkv, RwkvChannelMix
 from planner.models.spec import part_params
 
 JAMBA = Mamba1(4096, 8192, 16, 256, Convolution(8192, 4, True), norm_params=256 + 2 * 16)
