@@ -26,7 +26,7 @@ def gemm(
     """Return the work of an (m×k)·(k×n) product whose operands and result move once.
 
     FLOPs = 2·m·n·k; bytes = value_bytes·(m·k + m·n) + weight_value_bytes·n·k
-    (NVIDIA, "Matrix multiplication background user's guide", section 2).
+    by definition, a multiply-add counting two.
 
     Args:
         m: Rows of the activations, the tokens of a step [-].
@@ -77,7 +77,7 @@ def gemm_traffic(
 
     bytes = value_bytes·(m·k·n/tile_n + k·n·m/tile_m + m·n): each A value is read n/tile_n times,
     each B value m/tile_m times. Tiles of one are the naive triple loop, tiles of (m, n) the ideal
-    (the blocking of Goto and van de Geijn, 2008, with only the result tile on chip).
+    (Lam, Rothberg, Wolf, 1991).
 
     Args:
         m: Rows of A [-].
@@ -136,7 +136,7 @@ def residual_add(count: Numeric, value_bytes: float = 2.0) -> Work:
 def rmsnorm(count: Numeric, value_bytes: float = 2.0) -> Work:
     """Return the work of RMSNorm, x/√(mean x² + ε)·g, at 6 FLOPs an element.
 
-    One value read and one written; the gain vector stays in cache (Zhang, Sennrich, 2019, eq. 4;
+    One value read and one written; the gain vector stays in cache (Zhang, Sennrich, 2019;
     the count of 6 is this project's).
 
     Args:
@@ -170,7 +170,7 @@ def swiglu(count: Numeric, value_bytes: float = 2.0) -> Work:
     """Return the work of silu(gate)·up at 5 FLOPs an element: two values read, one written.
 
     Negation, exponential, sum, quotient and product (Shazeer, "GLU variants improve Transformer",
-    2020, eq. 6).
+    2020).
 
     Args:
         count: Values written [-].
@@ -234,7 +234,7 @@ def expected_distinct_experts(experts: Numeric, top_k: Numeric, tokens: Numeric)
     """Return the experts hit at least once by tokens routed uniformly [-].
 
     E·(1 − (1 − k/E)^T), the expectation of the occupancy problem with k distinct draws a token
-    (Feller, "An introduction to probability theory", vol. 1, IV.2); exactly k at one token.
+    (linearity of expectation over experts); exactly k at one token.
 
     Args:
         experts: Experts of a layer, E [-].
