@@ -325,6 +325,7 @@ class Kernel:
         """Return the kernel run in so many layers [-]."""
         return replace(
             self,
+            activation_values_per_token=self.activation_values_per_token * layers,
             launches=self.launches * layers,
             flops_per_token=self.flops_per_token * layers,
             flops_per_cached=self.flops_per_cached * layers,

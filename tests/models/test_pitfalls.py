@@ -88,8 +88,8 @@ def test_mistral_missing_kv_heads_are_eight() -> None:
     ],
 )
 def test_alternating_windows(model: str, full: int, sliding: int, window: float) -> None:
-    found = windows(get_model(model))
-    assert (found.count(math.inf), found.count(window)) == (full, sliding)
+    sizes = windows(get_model(model))
+    assert (sizes.count(math.inf), sizes.count(window)) == (full, sliding)
 
 
 @pytest.mark.parametrize(

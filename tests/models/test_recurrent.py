@@ -56,9 +56,9 @@ def test_llama_cpp_keeps_one_convolution_row_less() -> None:
 
 
 def test_a_convolution_may_keep_fewer_rows() -> None:
-    kept = KimiDelta(7168, heads=96, head_dim=128, taps=4, full_rank_gate=True, conv_rows=3)
+    short = KimiDelta(7168, heads=96, head_dim=128, taps=4, full_rank_gate=True, conv_rows=3)
     # Kimi-K3 by the published layout: 96 × 128² and three convolutions of 96·128 channels × 3.
-    assert sum(state.elements for state in kept.states()) == 96 * 128**2 + 3 * 96 * 128 * 3
+    assert sum(state.elements for state in short.states()) == 96 * 128**2 + 3 * 96 * 128 * 3
 
 
 @pytest.mark.parametrize(
