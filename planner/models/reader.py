@@ -85,9 +85,9 @@ class Reader:
                 self.used[name] = self.config[name]
                 return self.config[name]
         if self.outer and (shared := [n for n in names if self.inherits or n in OUTER]):
-            found = self.outer.raw(*shared)
-            if found is not None:
-                return found
+            value = self.outer.raw(*shared)
+            if value is not None:
+                return value
         if any(self.stated(name) for name in names):
             return None
         return next((self.defaults[name] for name in names if name in self.defaults), None)

@@ -148,8 +148,9 @@ def _override(spec: ModelSpec, weights: str) -> str | None:
 
 def _cache_name(spec: ModelSpec, kv: str) -> str:
     if kv == "int8_per_token_head":
-        widths = [getattr(p, "head_dim", 0) for g in spec.groups for p in g.block.mixers]
-        return f"{8 + 32 / (max(widths, default=128) or 128):g}bit"
+        parts = [part for group in spec.groups for part in group.block.mixers]
+        width = max((part.cached_head_width or 0 for part in parts), default=0) or 128
+        return f"{8 + 32 / width:g}bit"
     keys, slash, values = kv.partition("/")
     if not slash:
         return kv

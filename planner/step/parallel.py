@@ -47,8 +47,8 @@ class Sharding:
         """Raise InvalidSharding where the model cannot be split so."""
         for group in spec.groups:
             for part in group.block.mixers:
-                heads = getattr(part, "heads", None)
-                if heads is not None and heads % self.tp and getattr(part, "splits", True):
+                heads = part.sharded_heads
+                if heads is not None and heads % self.tp:
                     accepted = [n for n in range(1, min(heads, 64) + 1) if heads % n == 0]
                     raise InvalidSharding(
                         f"tp: {self.tp} does not divide the {heads} attention heads of {spec.id}; "
@@ -105,10 +105,10 @@ def collectives(spec: ModelSpec, sharding: Sharding) -> tuple[Collective, ...]:
     tp, dp = sharding.tp, sharding.attention_dp
     mixers = sum(group.count * len(group.block.mixers) for group in spec.groups)
     routed = [
-        (group.count, part.routed()[1])
+        (group.count, experts.top_k)
         for group in spec.groups
         for part in group.block.mlps
-        if part.routed()[0]
+        if (experts := part.routed())
     ]
     expert_layers = sum(count for count, _ in routed)
     mlps = sum(group.count * bool(group.block.mlps) for group in spec.groups)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 
-from planner import answer, kernels
+from planner import answer
 from planner.hw import Accelerator
-from planner.kernels import Kernel
+from planner.kernels import Kernel, expected_distinct_experts
+from planner.models.elementwise import activation_kernel, norm_kernel, residual_kernel
 from planner.models.parts import Formats, LayerGroup
 from planner.models.spec import ModelSpec, group_kernels
-from planner.precision import get_format
 from planner.roofline import Roof, Work, bound
+from planner.step.parallel import ACTIVATION_BYTES
 
 Phase = Literal["decode", "prefill"]
 
@@ -60,67 +60,77 @@ def place(
     puts `context` tokens through. Activations move too here, unlike in a step's compulsory bytes.
     """
     queries = 1 if phase == "decode" else context
-    found = []
+    placed = []
     for index, group in enumerate(spec.groups):
-        label = f"{index + 1}"
-        for name, wanted, work in _layer(spec, group, formats, batch, context, phase):
-            found.append(_placed(label, group.count, name, wanted, work, accelerator))
-    head = kernels.gemm(batch, spec.vocab, spec.hidden)
-    found.append(_placed("end", 1, "lm_head", spec.dtype, head, accelerator))
-    del queries
+        kernels = layer_kernels(spec, group, formats, phase)
+        for kernel, work in _launches(kernels, batch, queries, context):
+            placed.append(_placed(f"{index + 1}", group.count, kernel, work, accelerator))
+    head = spec.head_kernel(formats)
+    placed.append(_placed("end", 1, head, _work(head, batch, 1, context), accelerator))
     return Roofline(
-        model=spec.id, gpu=accelerator.id, phase=phase, batch=batch, context=context, kernels=found
+        model=spec.id, gpu=accelerator.id, phase=phase, batch=batch, context=context, kernels=placed
     )
 
 
-def _layer(
-    spec: ModelSpec, group: LayerGroup, formats: Formats, batch: int, context: int, phase: Phase
-) -> Iterator[tuple[str, str, Work]]:
-    """Yield (name, arithmetic format, work) of the kernels of one layer."""
-    queries = 1 if phase == "decode" else context
+def layer_kernels(
+    spec: ModelSpec, group: LayerGroup, formats: Formats, phase: Phase
+) -> list[Kernel]:
+    """Return the kernels of one layer: one norm, those of its parts, activation, one residual."""
+    activation = activation_kernel(group)
+    return [
+        norm_kernel(spec.hidden),
+        *group_kernels(group, formats, prompt=phase == "prefill"),
+        *((activation,) if activation else ()),
+        residual_kernel(spec.hidden),
+    ]
+
+
+def _launches(
+    kernels: list[Kernel], batch: int, queries: int, context: int
+) -> list[tuple[Kernel, Work]]:
+    """Return each kernel with its work; laws of one launch (q against k and v) are one kernel."""
+    launches: list[tuple[Kernel, Work]] = []
+    for kernel in kernels:
+        work = _work(kernel, batch, queries, context)
+        same = [
+            index
+            for index, (other, _) in enumerate(launches)
+            if (other.name, other.compute) == (kernel.name, kernel.compute)
+        ]
+        if kernel.launches or not same:
+            launches.append((kernel, work))
+        else:
+            first, before = launches[same[-1]]
+            launches[same[-1]] = (first, before + work)
+    return launches
+
+
+def _work(kernel: Kernel, batch: int, queries: int, context: int) -> Work:
+    """The kernel's law at one point, plus its activations read and written once.
+
+    A token of a prompt of n attends to as many as precede it, itself included, and at most to the
+    window w: on average m·(2n − m + 1)/(2n) for m = min(n, w), which is (n + 1)/2 without one.
+    """
     tokens = batch * queries
-    elements = tokens * spec.hidden
-    yield "norm", "fp32", kernels.rmsnorm(elements)
-    for kernel in group_kernels(group, formats, prompt=phase == "prefill"):
-        yield kernel.name, kernel.compute, _work(kernel, batch, queries, context, spec.hidden)
-    if any(part.linears() for part in group.block.mlps):
-        yield "activation", "fp32", kernels.swiglu(tokens * _mlp_width(group))
-    yield "residual_add", "fp32", kernels.residual_add(elements)
-
-
-def _mlp_width(group: LayerGroup) -> int:
-    widths = (getattr(p, "width", 0) * max(1, p.routed()[1]) for p in group.block.mlps)
-    return sum(widths)
-
-
-def _work(kernel: Kernel, batch: int, queries: int, context: int, hidden: int) -> Work:
-    """The kernel's law at one point, plus its activations read and written once."""
-    tokens = batch * queries
-    attended = min(context if queries == 1 else (context + 1) / 2, kernel.window)
+    reach = min(context, kernel.window)
+    attended = reach if queries == 1 else reach * (2 * context - reach + 1) / (2 * context)
     hit = 1.0
     if kernel.experts:
-        hit = float(kernels.expected_distinct_experts(kernel.experts, kernel.top_k, tokens))
+        hit = float(expected_distinct_experts(kernel.experts, kernel.top_k, tokens))
         hit /= kernel.experts
-    cached = min(context, kernel.window) if queries == 1 else context
+    cached = reach if queries == 1 else context
     compulsory = kernel.weight_bytes * hit + batch * (
         kernel.bytes_per_sequence + kernel.bytes_per_cached * cached
     )
     flops = tokens * (kernel.flops_per_token + kernel.flops_per_cached * attended)
-    return Work(flops, compulsory + tokens * _activation_bytes(kernel, hidden))
-
-
-def _activation_bytes(kernel: Kernel, hidden: int) -> float:
-    """Bytes of a token's operands beside weights and cache: k inputs and n outputs of a GEMM."""
-    if kernel.kind != "gemm" or not kernel.flops_per_token:
-        return 0.0
-    outputs = kernel.flops_per_token / 2 / hidden
-    return get_format("bf16").bytes * (hidden + outputs)
+    activations = tokens * kernel.activation_values_per_token * ACTIVATION_BYTES
+    return Work(flops, compulsory + activations)
 
 
 def _placed(
-    layer: str, layers: int, name: str, wanted: str, work: Work, accelerator: Accelerator
+    layer: str, layers: int, kernel: Kernel, work: Work, accelerator: Accelerator
 ) -> PlacedKernel:
-    actual, _ = accelerator.compute_format(wanted)
+    actual, _ = accelerator.compute_format(kernel.compute)
     roof = Roof(accelerator.peak(actual), accelerator.bandwidth_bytes_per_s)
     intensity = float(work.intensity)
     compute, memory = float(roof.compute_time(work)), float(roof.memory_time(work))
@@ -128,7 +138,7 @@ def _placed(
     return PlacedKernel(
         layer=layer,
         layers=layers,
-        name=name,
+        name=kernel.name,
         format=actual,
         flops=float(np.asarray(work.flops)),
         bytes=float(np.asarray(work.bytes)),
