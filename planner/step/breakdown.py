@@ -62,6 +62,21 @@ def _grouping(step: Step) -> _Grouping:
     )
 
 
+def kernel_work(step: Step, points: StepPoints) -> tuple[list[float], list[float]]:
+    """Return FLOPs and bytes of every kernel at the last point, of one rank, in step order."""
+    alone, cached = points.of_batch, points.of_context
+    s = float(alone.sequences.flat[-1])
+    flops, moved = np.empty(len(step.kernels)), np.empty(len(step.kernels))
+    at = step.batch_items.kernels
+    flops[at] = alone.pure.compute_s[: alone.kernels, -1]
+    moved[at] = alone.pure.memory_s[: alone.kernels, -1]
+    at = step.context_items.kernels
+    flops[at] = s * cached.features.compute_s[:, -1]
+    moved[at] = s * cached.features.memory_s[:, -1]
+    flops *= step.peaks_flops_per_s
+    return flops.tolist(), (moved * step.accelerator.bandwidth_bytes_per_s).tolist()
+
+
 def breakdown(step: Step, points: StepPoints) -> Breakdown:
     """Return the figures of the kernels at the last point of a grid, those of one name together."""
     alone, cached = points.of_batch, points.of_context

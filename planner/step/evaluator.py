@@ -143,12 +143,31 @@ class Step:
         flat = (context if context.shape == shape else np.broadcast_to(context, shape)).ravel()
         if queries.ndim:
             queries = np.broadcast_to(queries, shape).ravel()
+        attended = np.minimum(flat, self.context_items.window[:, None])
+        return self._of_sequence(shape, attended, attended, queries)
+
+    def of_prompt(self, isl: Numeric) -> ContextFigures:
+        """Return the figures of one sequence that is all prompt, of `isl` tokens [token].
+
+        A token attends to those before it and itself, and at most to the window w: on average
+        m·(2n − m + 1)/(2n) for m = min(n, w), which is (n + 1)/2 without one. All n are cached.
+        """
+        isl = np.asarray(isl, float)
+        flat = isl.ravel()
+        reach = np.minimum(flat, self.context_items.window[:, None])
+        attended = reach * (2 * flat - reach + 1) / (2 * flat)
+        return self._of_sequence(isl.shape, attended, np.broadcast_to(flat, reach.shape), flat)
+
+    def _of_sequence(
+        self, shape: tuple[int, ...], attended: Array, moved: Array, queries: Array
+    ) -> ContextFigures:
         return ContextFigures(
             terms=self.context_items,
             efficiency=self.of_items[1],
             fixed_floor_s=self._floors_s[1],
             shape=shape,
-            attended=np.minimum(flat, self.context_items.window[:, None]),
+            attended=attended,
+            moved=moved,
             queries=queries,
         )
 

@@ -205,6 +205,8 @@ class ContextFigures(_Axis):
     shape: tuple[int, ...]
     attended: Array
     """Cached tokens a query attends to, shape (item, flat point) [token]."""
+    moved: Array
+    """Cached tokens that are read or written, shape (item, flat point) [token]."""
     queries: Array
     """Tokens the sequence puts through the step, shape (flat point,) or none [-]."""
 
@@ -220,7 +222,7 @@ class ContextFigures(_Axis):
         compute = terms.compute_per_token_s[:, None] + (
             terms.compute_per_cached_s[:, None] * self.attended
         )
-        memory = terms.memory_s[:, None] + terms.memory_per_cached_s[:, None] * self.attended
+        memory = terms.memory_s[:, None] + terms.memory_per_cached_s[:, None] * self.moved
         return Features(
             compute * self.queries, memory, terms.launches[:, None], terms.visits[:, None]
         )
@@ -263,7 +265,7 @@ class ContextFigures(_Axis):
     @cached_property
     def cache_bytes(self) -> Array:
         """Cache and state one sequence moves over all ranks, copies included [byte]."""
-        moved = self.terms.bytes_per_sequence.sum() + self.terms.bytes_per_cached @ self.attended
+        moved = self.terms.bytes_per_sequence.sum() + self.terms.bytes_per_cached @ self.moved
         return np.asarray(moved).reshape(self.shape)
 
 

@@ -8,12 +8,16 @@ import numpy as np
 
 from planner import answer
 from planner.hw import Accelerator
-from planner.kernels import Kernel, expected_distinct_experts
+from planner.kernels import Kernel
 from planner.models.elementwise import activation_kernel, norm_kernel, residual_kernel
 from planner.models.parts import Formats, LayerGroup
 from planner.models.spec import ModelSpec, group_kernels
 from planner.roofline import Roof, Work, bound
-from planner.step.parallel import ACTIVATION_BYTES
+from planner.step.breakdown import kernel_work
+from planner.step.coefficients import Layout
+from planner.step.evaluator import make_step
+from planner.step.figures import StepPoints
+from planner.step.parallel import ACTIVATION_BYTES, Sharding
 
 Phase = Literal["decode", "prefill"]
 
@@ -59,14 +63,13 @@ def place(
     In decode, `batch` sequences advance one token over `context` cached tokens; in prefill each
     puts `context` tokens through. Activations move too here, unlike in a step's compulsory bytes.
     """
-    queries = 1 if phase == "decode" else context
     placed = []
     for index, group in enumerate(spec.groups):
         kernels = layer_kernels(spec, group, formats, phase)
-        for kernel, work in _launches(kernels, batch, queries, context):
+        for kernel, work in _launches(kernels, accelerator, batch, context, phase):
             placed.append(_placed(f"{index + 1}", group.count, kernel, work, accelerator))
-    head = spec.head_kernel(formats)
-    placed.append(_placed("end", 1, head, _work(head, batch, 1, context), accelerator))
+    ((head, work),) = _launches([spec.head_kernel(formats)], accelerator, batch, context, "decode")
+    placed.append(_placed("end", 1, head, work, accelerator))
     return Roofline(
         model=spec.id, gpu=accelerator.id, phase=phase, batch=batch, context=context, kernels=placed
     )
@@ -86,12 +89,23 @@ def layer_kernels(
 
 
 def _launches(
-    kernels: list[Kernel], batch: int, queries: int, context: int
+    kernels: list[Kernel], accelerator: Accelerator, batch: int, context: int, phase: Phase
 ) -> list[tuple[Kernel, Work]]:
-    """Return each kernel with its work; laws of one launch (q against k and v) are one kernel."""
+    """Return each kernel with its work, its activations read and written once.
+
+    Laws of one launch (q against k and v) are one kernel.
+    """
+    step = make_step(kernels, (), Sharding(), accelerator, Layout())
+    if phase == "decode":
+        points = step.at(float(batch), float(context))
+    else:
+        points = StepPoints(step.of_batch(batch, context), step.of_prompt(context))
+    flops, compulsory = kernel_work(step, points)
+    tokens = batch * (1 if phase == "decode" else context)
     launches: list[tuple[Kernel, Work]] = []
-    for kernel in kernels:
-        work = _work(kernel, batch, queries, context)
+    for kernel, operations, moved in zip(kernels, flops, compulsory, strict=True):
+        activations = tokens * kernel.activation_values_per_token * ACTIVATION_BYTES
+        work = Work(operations, moved + activations)
         same = [
             index
             for index, (other, _) in enumerate(launches)
@@ -103,28 +117,6 @@ def _launches(
             first, before = launches[same[-1]]
             launches[same[-1]] = (first, before + work)
     return launches
-
-
-def _work(kernel: Kernel, batch: int, queries: int, context: int) -> Work:
-    """The kernel's law at one point, plus its activations read and written once.
-
-    A token of a prompt of n attends to as many as precede it, itself included, and at most to the
-    window w: on average m·(2n − m + 1)/(2n) for m = min(n, w), which is (n + 1)/2 without one.
-    """
-    tokens = batch * queries
-    reach = min(context, kernel.window)
-    attended = reach if queries == 1 else reach * (2 * context - reach + 1) / (2 * context)
-    hit = 1.0
-    if kernel.experts:
-        hit = float(expected_distinct_experts(kernel.experts, kernel.top_k, tokens))
-        hit /= kernel.experts
-    cached = reach if queries == 1 else context
-    compulsory = kernel.weight_bytes * hit + batch * (
-        kernel.bytes_per_sequence + kernel.bytes_per_cached * cached
-    )
-    flops = tokens * (kernel.flops_per_token + kernel.flops_per_cached * attended)
-    activations = tokens * kernel.activation_values_per_token * ACTIVATION_BYTES
-    return Work(flops, compulsory + activations)
 
 
 def _placed(
