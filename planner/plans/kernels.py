@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from planner import answer
 from planner.deployment import Deployment, ModelPass
@@ -15,9 +16,11 @@ ROUNDING = 1e-9
 """Share of a step below which what is left over is rounding, not engine time [-]."""
 
 
-def kernel_answers(
-    deployment: Deployment, passes: Sequence[ModelPass]
-) -> list[answer.KernelAnswer]:
+Row = dict[str, Any]
+"""The fields of an `answer.KernelAnswer`; a plan validates all its rows at once."""
+
+
+def kernel_rows(deployment: Deployment, passes: Sequence[ModelPass]) -> list[Row]:
     """Return the kernels of the last point, those of one name together; shares add up to one."""
     step, points = deployment.step, passes[0].points
     figures = breakdown(step, points)
@@ -46,7 +49,7 @@ def kernel_answers(
     return answers
 
 
-def _drafts(deployment: Deployment, draft: ModelPass, total: float) -> answer.KernelAnswer:
+def _drafts(deployment: Deployment, draft: ModelPass, total: float) -> Row:
     figures = breakdown(deployment.step, draft.points)
     flops, moved = (draft.share * float(each.sum()) for each in (figures.flops, figures.bytes))
     seconds = draft.share * float(draft.points.total_s[-1, -1])
@@ -62,17 +65,17 @@ def _kernel(
     seconds: float,
     bound: answer.Bound,
     total: float,
-) -> answer.KernelAnswer:
-    return answer.KernelAnswer(
-        name=name,
-        count=round(count),
-        flops=flops,
-        bytes=moved,
-        arithmetic_intensity=flops / moved if moved else None,
-        time_s=seconds,
-        bound=bound,
-        share=seconds / total,
-    )
+) -> Row:
+    return {
+        "name": name,
+        "count": round(count),
+        "flops": flops,
+        "bytes": moved,
+        "arithmetic_intensity": flops / moved if moved else None,
+        "time_s": seconds,
+        "bound": bound,
+        "share": seconds / total,
+    }
 
 
 def _bound(total: float, compute: float, memory: float, launch: float) -> answer.Bound:

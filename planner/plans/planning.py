@@ -13,7 +13,7 @@ from planner.models.spec import Note
 from planner.plans.advice import Question, levers
 from planner.plans.columns import Column, columns
 from planner.plans.editions import current_editions
-from planner.plans.kernels import kernel_answers
+from planner.plans.kernels import kernel_rows
 from planner.scenario import Scenario
 from planner.step.limits import Limits
 from planner.step.timing import BOUNDS
@@ -49,17 +49,19 @@ def plan_deployment(
     passes = deployment.passes_on_grid(tuple(batches), tuple(contexts))
     batch = np.array(batches, float)[:, None]
     question = Question(deployment, batches[-1], contexts[-1], scenario)
-    return answer.Plan(
-        scenario=_filled(scenario, deployment, batches, contexts),
-        limits=_limits(limits),
-        memory=_memory(deployment, limits, fit, min(batches)),
-        points=_points(columns(deployment, scenario.replicas, passes, batch), batches, contexts),
-        serving=_serving(scenario, deployment),
-        kernels=kernel_answers(deployment, passes),
-        advice=list(levers(question)) if advice else None,
-        notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
-        editions=current_editions(),
-    )
+    figures = columns(deployment, scenario.replicas, passes, batch)
+    fields = {
+        "scenario": _filled(scenario, deployment, batches, contexts),
+        "limits": _limits(limits),
+        "memory": _memory(deployment, limits, fit, min(batches)),
+        "points": _points(figures, batches, contexts),
+        "serving": _serving(scenario, deployment),
+        "kernels": kernel_rows(deployment, passes),
+        "advice": list(levers(question)) if advice else None,
+        "notes": [{"code": n.code, "text": n.text} for n in dict.fromkeys(notes)],
+        "editions": current_editions(),
+    }
+    return answer.Plan.model_validate(fields)
 
 
 def _serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
@@ -187,24 +189,18 @@ def _memory(deployment: Deployment, found: Limits, fit: int, least: int) -> answ
 
 def _points(
     figures: dict[str, Column], batches: list[int], contexts: list[int]
-) -> list[answer.Point]:
-    """Points of a grid of batches and contexts from its columns, batch by batch."""
+) -> list[dict[str, Any]]:
+    """Fields of the points of a grid of batches and contexts, batch by batch, from its columns."""
     figures["bound"] = BOUND_NAMES[figures["bound"]]
     rows = zip(*(column.ravel().tolist() for column in figures.values()), strict=True)
     points = []
     for (batch, context), values in zip(product(batches, contexts), rows, strict=True):
         row = dict(zip(figures, values, strict=True))
-        interval = answer.Interval(
-            p10=row.pop("tpot_p10_s"), p50=row.pop("tpot_p50_s"), p90=row.pop("tpot_p90_s")
-        )
-        rates = answer.Interval(
-            p10=row.pop("tokens_per_s_p10"),
-            p50=row["tokens_per_s"],
-            p90=row.pop("tokens_per_s_p90"),
-        )
-        points.append(
-            answer.Point(
-                batch=batch, context=context, tpot_s=interval, tokens_per_s_interval=rates, **row
-            )
-        )
+        row["tpot_s"] = {p: row.pop(f"tpot_{p}_s") for p in ("p10", "p50", "p90")}
+        row["tokens_per_s_interval"] = {
+            "p10": row.pop("tokens_per_s_p10"),
+            "p50": row["tokens_per_s"],
+            "p90": row.pop("tokens_per_s_p90"),
+        }
+        points.append({"batch": batch, "context": context, **row})
     return points

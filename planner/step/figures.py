@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +164,7 @@ class BatchFigures(_Axis):
     def kernel_launch_s(self) -> Array:
         """Floors of all kernels' launches and visits, context items' launches included [s]."""
         floors = np.add.reduce(self.floor_s[: self.kernels], axis=0) * self.efficiency.scale
-        return np.asarray(np.broadcast_to(floors, self.tokens.shape) + self.cached_launch_s)
+        return np.asarray(floors + self.cached_launch_s)
 
     @cached_property
     def bounds_s(self) -> Array:
@@ -269,6 +270,32 @@ class ContextFigures(_Axis):
         return np.asarray(moved).reshape(self.shape)
 
 
+class TimedBatch(Protocol):
+    """What of a batch axis the time of a step rests on; `BatchFigures` has it."""
+
+    @property
+    def sequences(self) -> Array:
+        """Sequences on a rank, s [-]."""
+
+    @property
+    def time_s(self) -> Array:
+        """Calibrated time of what depends on the batch alone [s]."""
+
+    @property
+    def roofline_s(self) -> Array:
+        """Datasheet roofline time of the same [s]."""
+
+
+def total_time(of_batch: TimedBatch, of_context: ContextFigures) -> Array:
+    """Return the calibrated time of a step, never below the roofline [s].
+
+    max(x + s·y, the same of the roofline), by broadcasting.
+    """
+    s = of_batch.sequences
+    calibrated = of_batch.time_s + s * of_context.time_s
+    return np.maximum(calibrated, of_batch.roofline_s + s * of_context.roofline_s)
+
+
 @dataclass(frozen=True, eq=False)
 class StepPoints:
     """A step wherever a batch meets a context: x(batch) + s(batch)·y(context), by broadcasting."""
@@ -287,8 +314,7 @@ class StepPoints:
     @cached_property
     def total_s(self) -> Array:
         """Calibrated time of the step, never below the roofline [s]."""
-        calibrated = self._meet(self.of_batch.time_s, self.of_context.time_s)
-        return np.maximum(calibrated, self.roofline_s)
+        return total_time(self.of_batch, self.of_context)
 
     def bound_s(self, bound: int) -> Array:
         """Return the calibrated time bound by one of `BOUNDS` [s]."""

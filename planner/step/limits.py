@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.roofline import Array
 from planner.step.evaluator import Step, context_axis
-from planner.step.figures import BatchFigures, ContextFigures, StepPoints
+from planner.step.figures import BatchFigures, ContextFigures, total_time
 
 LARGEST_BATCH = 2**31
 """Batches beyond this are not looked for [-]."""
@@ -126,17 +126,9 @@ class BatchSearch:
         return self.step.of_batch(POWERS, self.queries)
 
     @cached_property
-    def knee_pairs(self) -> BatchFigures:
-        """The step at the batches of `KNEE_GRID`, and with one more sequence each."""
-        return self._pairs(KNEE_GRID)
-
-    @cached_property
-    def whole_weights(self) -> BatchFigures:
+    def whole_weights(self) -> TimeAxis:
         """The step with one sequence that reads all weights, experts not yet hit included."""
-        return self.step.unrouted().of_batch(1.0, self.queries)
-
-    def _pairs(self, batch: Array) -> BatchFigures:
-        return self.step.of_batch(np.stack([batch, batch + 1]), self.queries)
+        return TimeAxis.of(self.step.unrouted().of_batch(1.0, self.queries))
 
     @cached_property
     def _flops(self) -> tuple[Array, Array, Array]:
@@ -206,18 +198,39 @@ class BatchSearch:
         The first one's rate is that of a step that reads all weights, so that experts not yet hit
         do not count as an advantage of batch 1. Rests on the step's calibrated times.
         """
-
-        def gain(pairs: BatchFigures) -> Array:
-            rate = pairs.batch / StepPoints(pairs, of_context).total_s
-            return np.asarray(rate[1] - rate[0])
-
-        half = 0.5 / StepPoints(self.whole_weights, of_context).total_s.item()
-        tried, pairs = KNEE_GRID, self.knee_pairs
+        half = 0.5 / total_time(self.whole_weights, of_context).item()
+        pairs = knee_pairs(self, None)
         while True:
-            worth = np.flatnonzero(gain(pairs) >= half)
+            rate = pairs.batch / total_time(pairs, of_context)
+            worth = (rate[1] - rate[0] >= half).nonzero()[0]
             last = int(worth[-1]) if len(worth) else 0
-            low, high = tried[last], tried[min(last + 1, len(tried) - 1)]
+            tried = pairs.batch[0]
+            low, high = float(tried[last]), float(tried[min(last + 1, len(tried) - 1)])
             if high - low <= 1:
                 return int(low)
-            tried = np.linspace(low, high, TRIED).round()
-            pairs = self._pairs(tried)
+            pairs = knee_pairs(self, (low, high))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeAxis:
+    """Times of a step on its batch axis, all that a search over calibrated times needs."""
+
+    batch: Array
+    sequences: Array
+    time_s: Array
+    roofline_s: Array
+
+    @classmethod
+    def of(cls, figures: BatchFigures) -> TimeAxis:
+        """Return the times of an evaluated axis."""
+        return cls(figures.batch, figures.sequences, figures.time_s, figures.roofline_s)
+
+
+@lru_cache(maxsize=4096)
+def knee_pairs(search: BatchSearch, bracket: tuple[float, float] | None) -> TimeAxis:
+    """Return the step at batches within a bracket, and with one more sequence each, (2, batch).
+
+    Without a bracket at those of `KNEE_GRID`. Kept, as many contexts have their knee in one.
+    """
+    tried = np.linspace(*bracket, TRIED).round() if bracket else KNEE_GRID
+    return TimeAxis.of(search.step.of_batch(np.stack([tried, tried + 1]), search.queries))
