@@ -69,7 +69,7 @@ def levers(question: Question) -> tuple[Lever, ...]:
 def _overheads(passes: tuple[ModelPass, ...], tokens: float, total: float) -> list[Lever]:
     """Levers against launch overhead (graph capture, fusion) and communication."""
     launch = sum(each.share * float(each.points.kernel_launch_s) for each in passes) / tokens
-    sent = sum(each.share * float(each.points.bound_s(COMMUNICATION)) for each in passes) / tokens
+    sent = sum(each.share * float(each.points.bounds_s[COMMUNICATION]) for each in passes) / tokens
     named = (
         ("graphs", "graph capture or fusion: no launches", launch),
         ("link", "communication overlapped", sent),

@@ -56,6 +56,20 @@ def columns(
     }
 
 
+def grid_columns(
+    deployment: Deployment, replicas: int, batches: Array, contexts: Array
+) -> dict[str, Column]:
+    """Return the figures of a grid by name, as arrays of shape (batch, context).
+
+    `batches` [-] and `contexts` [token] are one-dimensional. `fits` says whether memory holds a
+    point; the rest is as in `columns`.
+    """
+    batch = batches[:, None]
+    figures = columns(deployment, replicas, deployment.passes(batch, contexts), batch)
+    most = np.array([deployment.memory.max_batch(context) for context in contexts.tolist()])
+    return {**figures, "fits": batch <= most}
+
+
 def _over(passes: Sequence[ModelPass], read: Callable[[StepPoints], Array]) -> Array:
     if len(passes) == 1:
         return read(passes[0].points)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner import answer
 from planner.deployment import deployment_of
-from planner.plans.columns import columns
+from planner.plans.columns import grid_columns
 from planner.plans.editions import current_editions
 from planner.plans.planning import BOUND_NAMES
 from planner.scenario import Count, Scenario, Short
@@ -138,15 +138,12 @@ def rows_of(scenario: Scenario) -> dict[str, list[Any]]:
         deployment = deployment_of(scenario)
     except ValueError as error:
         return table | {"error": [str(error)] * rows}
-    passes = deployment.passes(batches[:, None], contexts)
-    figures = columns(deployment, scenario.replicas, passes, batches[:, None])
+    figures = grid_columns(deployment, scenario.replicas, batches, contexts)
     figures["bound"] = BOUND_NAMES[figures["bound"]]
-    fits = [deployment.memory.max_batch(context) for context in contexts.tolist()]
     used = {"weights": deployment.weights, "kv": deployment.formats.kv.id}
     return {
         **table,
         **{name: [value] * rows for name, value in used.items()},
         **{name: np.broadcast_to(x, shape).ravel().tolist() for name, x in figures.items()},
-        "fits": (batches[:, None] <= np.array(fits)).ravel().tolist(),
         "error": [None] * rows,
     }

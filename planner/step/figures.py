@@ -316,20 +316,18 @@ class StepPoints:
         """Calibrated time of the step, never below the roofline [s]."""
         return total_time(self.of_batch, self.of_context)
 
-    def bound_s(self, bound: int) -> Array:
-        """Return the calibrated time bound by one of `BOUNDS` [s]."""
-        return self._meet(self.of_batch.bounds_s[bound], self.of_context.bounds_s[bound])
+    @cached_property
+    def bounds_s(self) -> Array:
+        """Calibrated time by bound, shape (bound, *points) [s]."""
+        of_context = self.of_context.bounds_s
+        missing = max(len(self.of_batch.shape) - len(self.of_context.shape), 0)
+        of_context = of_context.reshape((len(BOUNDS), *(1,) * missing, *self.of_context.shape))
+        return self._meet(self.of_batch.bounds_s, of_context)
 
     @cached_property
-    def bound_codes(self) -> NDArray[np.int8]:
+    def bound_codes(self) -> NDArray[np.int64]:
         """What most of the step's time goes to, as positions in `timing.BOUNDS`."""
-        most = self.bound_s(MEMORY)
-        codes = np.zeros(most.shape, np.int8)
-        for code in (COMPUTE, LAUNCH, COMMUNICATION):
-            seconds = self.bound_s(code)
-            codes[seconds > most] = code
-            np.maximum(most, seconds, out=most)
-        return codes
+        return np.asarray(self.bounds_s.argmax(axis=0))
 
     @cached_property
     def kernel_launch_s(self) -> Array:
