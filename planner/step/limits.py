@@ -189,7 +189,7 @@ class BatchSearch:
                 high = min(high, tried[reached.argmax()])
             if not reached.all():
                 low = max(low, tried[~reached][-1])
-            tried = np.unique(np.round(np.linspace(low, high, TRIED)))
+            tried = np.linspace(low, high, TRIED).round()
         return int(high)
 
     def knee_batch(self, of_context: ContextFigures) -> int:
