@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
@@ -9,6 +10,8 @@ from pydantic_core import PydanticCustomError
 
 from planner.workload.distributions import Length, Tokens
 
+DEFAULT_CONTEXT = 8192
+"""Tokens in a sequence's cache where a question names none [token]."""
 MOST_POINTS = 100_000
 """Points (batches × contexts) one scenario may ask for."""
 MOST_DRAFTS = 64
@@ -19,6 +22,11 @@ BUSY = 0.8
 
 def _as_list(value: Any) -> Any:
     return value if value is None or isinstance(value, list) else [value]
+
+
+def grid_points(batches: Sequence[int], contexts: Sequence[int]) -> int:
+    """Return the points of a grid, each batch at each context [-]."""
+    return len(batches) * len(contexts)
 
 
 Count = Annotated[int, Field(ge=1, le=2**20)]
@@ -129,7 +137,7 @@ class Scenario(BaseModel):
         missing = [name for name, value in asked.items() if value is None]
         if missing and (self.disaggregated or len(missing) < len(asked)):
             raise ValueError(f"{', '.join(missing)}: needed for the serving question")
-        points = len(self.batch or [1]) * len(self.context or [1])
+        points = grid_points(self.batch or [1], self.context or [1])
         if points > MOST_POINTS:
-            raise ValueError(f"batch: {points} points asked; accepted: {MOST_POINTS} at most")
+            raise ValueError(f"batch: {points} points; accepted: {MOST_POINTS} at most")
         return self

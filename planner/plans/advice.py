@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.answer import Lever
 from planner.deployment import Deployment, ModelPass, deployment_of
-from planner.scenario import Scenario
+from planner.scenario import DEFAULT_CONTEXT, Scenario
 from planner.step.figures import COMMUNICATION
 
 SHARE_WORTH_NAMING = 0.05
@@ -26,7 +26,7 @@ def advise(scenario: Scenario) -> tuple[Lever, ...]:
 
     Raises ValueError like `plan`.
     """
-    batch, context = (scenario.batch or [1])[-1], (scenario.context or [8192])[-1]
+    batch, context = (scenario.batch or [1])[-1], (scenario.context or [DEFAULT_CONTEXT])[-1]
     return levers(Question(deployment_of(scenario), batch, context, scenario))
 
 

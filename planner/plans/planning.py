@@ -14,12 +14,11 @@ from planner.plans.advice import Question, levers
 from planner.plans.columns import Column, columns
 from planner.plans.editions import current_editions
 from planner.plans.kernels import kernel_rows
-from planner.scenario import Scenario
+from planner.scenario import DEFAULT_CONTEXT, Scenario
 from planner.step.limits import Limits
 from planner.step.timing import BOUNDS
 from planner.workload.distributions import mean_context
 
-DEFAULT_CONTEXT = 8192
 BOUND_NAMES = np.array(BOUNDS)
 
 

@@ -17,7 +17,7 @@ from planner.models.spec import Note
 from planner.plans.columns import columns
 from planner.plans.editions import current_editions
 from planner.plans.targets import largest_batch
-from planner.scenario import Count, Positive, Short
+from planner.scenario import DEFAULT_CONTEXT, Count, Positive, Short
 from planner.step.parallel import InvalidSharding, Sharding
 from planner.step.timing import BOUNDS
 from planner.workload.distributions import Tokens
@@ -36,7 +36,7 @@ class RecommendationRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: Short | dict[str, Any]
-    context: Tokens = 8192
+    context: Tokens = DEFAULT_CONTEXT
     tpot_ms: Positive | None = None
     gpu: Annotated[list[Short | dict[str, Any]], Field(max_length=500)] | None = None
     """Accelerators to try; null is all of the catalogue."""

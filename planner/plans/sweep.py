@@ -15,7 +15,7 @@ from planner.deployment import deployment_of
 from planner.plans.columns import grid_columns
 from planner.plans.editions import current_editions
 from planner.plans.planning import BOUND_NAMES
-from planner.scenario import Count, Scenario, Short
+from planner.scenario import DEFAULT_CONTEXT, Count, Scenario, Short, grid_points
 from planner.workload.distributions import Tokens
 
 MOST_DEPLOYMENTS = 2_000
@@ -40,7 +40,7 @@ class SweepRequest(BaseModel):
     @model_validator(mode="after")
     def _bounded(self) -> Self:
         deployments = math.prod(len(axis) for axis in self._deployment_axes())
-        rows = deployments * len(self._batches()) * len(self._contexts())
+        rows = deployments * grid_points(self._batches(), self._contexts())
         if deployments > MOST_DEPLOYMENTS or rows > MOST_ROWS:
             raise ValueError(
                 f"axes: {deployments} deployments and {rows} rows; accepted: "
@@ -61,7 +61,7 @@ class SweepRequest(BaseModel):
         return self.batch or self.scenario.batch or [1]
 
     def _contexts(self) -> list[int]:
-        return self.context or self.scenario.context or [8192]
+        return self.context or self.scenario.context or [DEFAULT_CONTEXT]
 
     def deployments(self) -> list[Scenario]:
         """Return a scenario for each combination of gpu, tp and formats."""
