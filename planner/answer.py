@@ -41,7 +41,7 @@ class Limits(Answer):
 
 
 class MemoryAnswer(Answer):
-    """What fits on the accelerators asked about."""
+    """What fits on the accelerators of the scenario."""
 
     fits: bool
     weights_bytes_per_gpu: float
@@ -159,6 +159,6 @@ class Plan(Answer):
     serving: Serving | None
     kernels: list[KernelAnswer]
     advice: list[Lever] | None = None
-    """Levers that make the last point faster, best first; null where they were not asked for."""
+    """Levers that make the last point faster, best first; null unless the caller wants them."""
     notes: list[NoteAnswer]
     editions: Editions

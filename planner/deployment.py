@@ -1,4 +1,4 @@
-"""From a scenario to what it is about: a model on a machine, ready to be asked about any load."""
+"""From a scenario to what it is about: a model on a machine, ready to answer any load."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ModelPass:
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """A model on a machine, ready to be asked about any batch and context."""
+    """A model on a machine, ready to answer any batch and context."""
 
     spec: ModelSpec
     accelerator: Accelerator

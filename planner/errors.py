@@ -10,7 +10,7 @@ from pydantic import ValidationError
 def one_line(error: Exception) -> str:
     """Return the message of an input error on one line.
 
-    Errors of the library already are; of a pydantic error the first fault is told, by field.
+    Errors of the library already are; of a pydantic error the first fault is named by its field.
     """
     if isinstance(error, ValidationError):
         return faults(error)[0][1]
@@ -25,8 +25,8 @@ def named(message: str) -> str:
 
 
 def faults(error: ValidationError) -> list[tuple[str, str]]:
-    """Return (field, message) of every fault pydantic found, duplicates of a union merged."""
-    found: dict[str, str] = {}
+    """Return (field, message) of every fault of a pydantic error, duplicates of a union merged."""
+    faults: dict[str, str] = {}
     for item in error.errors(include_url=False, include_context=False, include_input=True):
         path = [str(part) for part in item["loc"]]
         field = ".".join(
@@ -43,8 +43,8 @@ def faults(error: ValidationError) -> list[tuple[str, str]]:
             message = f"{message[0].lower()}{message[1:]}"
             given = "" if item["type"] == "missing" else f", got {_short(item['input'])}"
             message = f"{field}: {message}{given}"
-        found.setdefault(field, message)
-    return list(found.items())
+        faults.setdefault(field, message)
+    return list(faults.items())
 
 
 def _short(value: object) -> str:

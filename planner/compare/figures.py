@@ -18,7 +18,7 @@ from planner.workload.distributions import mean_context
 class Answered:
     """A scenario with its plan and what it costs."""
 
-    asked: Scenario
+    scenario: Scenario
     plan: answer.Plan
     step: answer.Plan
     """The plan whose last point and kernels are compared: of the batch the engine runs, in a
@@ -55,7 +55,7 @@ class Answered:
 
 def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> Answered:
     """Answer a scenario; raises ValueError as `plan` does."""
-    found = plan(scenario)
+    whole = plan(scenario)
     accelerator = get_accelerator(scenario.gpu)
     split = Sharding(scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp)
     known = None if accelerator.id in prices else price_per_hour(accelerator.part)
@@ -63,23 +63,23 @@ def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> 
     source = "given with the request" if accelerator.id in prices else ""
     if known:
         source = f"median of {known.providers} on-demand prices, {known.oldest_date}…{known.date}"
-    apart = found.serving.disaggregated if serving and found.serving else None
+    apart = whole.serving.disaggregated if serving and whole.serving else None
     return Answered(
-        asked=scenario,
-        plan=found,
-        step=_running(scenario, found) if serving else found,
-        serving=found.serving if serving else None,
+        scenario=scenario,
+        plan=whole,
+        step=_running(scenario, whole) if serving else whole,
+        serving=whole.serving if serving else None,
         gpus=apart.gpus if apart else split.gpus * scenario.replicas,
         usd_per_gpu_hour=price,
         price_source=source,
     )
 
 
-def _running(scenario: Scenario, found: answer.Plan) -> answer.Plan:
+def _running(scenario: Scenario, whole: answer.Plan) -> answer.Plan:
     """Return the plan of the step an engine runs in its steady state."""
-    served = found.serving
+    served = whole.serving
     if served is None or scenario.isl is None or scenario.osl is None:
-        return found
+        return whole
     state = {
         "batch": [max(1, round(served.running_batch))],
         "context": [mean_context(scenario.isl, scenario.osl)],

@@ -147,7 +147,7 @@ def _fit_notes(
 def _filled(
     scenario: Scenario, deployment: Deployment, batches: list[int], contexts: list[int]
 ) -> Scenario:
-    found: dict[str, Any] = {
+    resolved: dict[str, Any] = {
         "weights": deployment.weights,
         "kv": deployment.formats.kv.id,
         "batch": batches,
@@ -155,24 +155,24 @@ def _filled(
     }
     if scenario.speculation:
         accepted = {"accepted": deployment.tokens_per_step}
-        found["speculation"] = scenario.speculation.model_copy(update=accepted)
-    return scenario.model_copy(update=found)
+        resolved["speculation"] = scenario.speculation.model_copy(update=accepted)
+    return scenario.model_copy(update=resolved)
 
 
-def _limits(found: Limits) -> answer.Limits:
+def _limits(limits: Limits) -> answer.Limits:
     return answer.Limits(
-        ridge_point=found.ridge_point,
-        saturation_intensity=found.saturation_intensity,
-        crossover_batch=found.crossover_batch,
-        crossover_reason=found.crossover_reason,
-        weights_equal_kv_batch=found.weights_equal_kv_batch,
-        knee_batch=found.knee_batch,
+        ridge_point=limits.ridge_point,
+        saturation_intensity=limits.saturation_intensity,
+        crossover_batch=limits.crossover_batch,
+        crossover_reason=limits.crossover_reason,
+        weights_equal_kv_batch=limits.weights_equal_kv_batch,
+        knee_batch=limits.knee_batch,
     )
 
 
-def _memory(deployment: Deployment, found: Limits, fit: int, least: int) -> answer.MemoryAnswer:
+def _memory(deployment: Deployment, limits: Limits, fit: int, least: int) -> answer.MemoryAnswer:
     memory = deployment.memory
-    crossover = found.crossover_batch
+    crossover = limits.crossover_batch
     return answer.MemoryAnswer(
         fits=fit >= least,
         weights_bytes_per_gpu=memory.weights_bytes_per_gpu,

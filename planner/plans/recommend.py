@@ -93,7 +93,7 @@ class Recommendation(answer.Answer):
 
 
 def recommend(request: RecommendationRequest) -> Recommendation:
-    """Return the batch to run on each accelerator asked about.
+    """Return the batch to run on each accelerator of the request.
 
     Raises ValueError naming the field where the request itself is wrong; an accelerator that cannot
     hold the model or meet the limit is listed under `refused`.
@@ -107,11 +107,11 @@ def recommend(request: RecommendationRequest) -> Recommendation:
     choices: list[Choice] = []
     refused: list[Refusal] = []
     for accelerator in candidates:
-        found = _choose(request, accelerator)
-        if isinstance(found, Choice):
-            choices.append(found)
+        choice = _choose(request, accelerator)
+        if isinstance(choice, Choice):
+            choices.append(choice)
         else:
-            refused.append(Refusal(gpu=accelerator.id, reason=found))
+            refused.append(Refusal(gpu=accelerator.id, reason=choice))
     choices.sort(key=lambda c: -c.tokens_per_s_per_gpu)
     return Recommendation(
         request=request,
@@ -133,15 +133,15 @@ def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Choice 
     if isinstance(holding, str):
         return holding
     limit_s = None if request.tpot_ms is None else request.tpot_ms / 1e3
-    found: list[Choice] = []
+    choices: list[Choice] = []
     for deployment in holding if request.best_tp else holding[:1]:
         batch, binds = batch_to_run(deployment, request.context, limit_s, request.percentile)
         if batch:
-            found.append(_answer(deployment, request, batch, binds))
-    if not found:
+            choices.append(_answer(deployment, request, batch, binds))
+    if not choices:
         single = float(holding[-1].time_s(1, request.context)) * 1e3
         return f"one sequence takes {single:.1f} ms a token, the limit is {request.tpot_ms:g} ms"
-    return max(found, key=lambda choice: choice.tokens_per_s_per_gpu)
+    return max(choices, key=lambda choice: choice.tokens_per_s_per_gpu)
 
 
 def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[Deployment] | str:
@@ -149,16 +149,16 @@ def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[D
     reason = ""
     spec = get_model(request.model)
     options = Options(request.weights, request.kv, request.engine, request.engine_version)
-    found: list[Deployment] = []
+    deployments: list[Deployment] = []
     for ranks in _degrees(request, accelerator):
         try:
             deployment = deploy(spec, accelerator, Sharding(tp=ranks), options)
         except InvalidSharding:
-            if found:
+            if deployments:
                 break
             raise
         if deployment.memory.max_batch(request.context) >= 1:
-            found.append(deployment)
+            deployments.append(deployment)
             if not request.best_tp:
                 break
             continue
@@ -168,7 +168,7 @@ def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[D
             f"weights take {weights / 1e9:.1f} GB per GPU at tp={ranks}, the cache of one sequence "
             f"{cache / 1e9:.1f} GB, memory is {accelerator.memory() / 1e9:.1f} GB"
         )
-    return found or reason or "no tensor-parallel degree divides the attention heads"
+    return deployments or reason or "no tensor-parallel degree divides the attention heads"
 
 
 def batch_to_run(

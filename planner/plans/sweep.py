@@ -96,7 +96,7 @@ COLUMNS = (
     "error",
 )
 """Every sweep has these columns in this order, also where no combination is possible; `weights` and
-`kv` are the formats used, also where none is asked for."""
+`kv` are the formats used, also where the request names none."""
 
 
 class SweepResult(answer.Answer):

@@ -183,7 +183,7 @@ class Step:
     def at(self, batch: Numeric, context: Numeric, queries: Numeric = 1.0) -> StepPoints:
         """Return every figure of the step where `batch` sequences meet `context` cached tokens.
 
-        A grid is asked for as a column of batches and a row of contexts, and costs two axes.
+        A grid is given as a column of batches and a row of contexts, and costs two axes.
         """
         return StepPoints(self.of_batch(batch, queries), self.of_context(context, queries))
 

@@ -100,7 +100,7 @@ def collectives(spec: ModelSpec, sharding: Sharding) -> tuple[Collective, ...]:
     DP, experts gather the tokens of all ranks and scatter the results, or, expert-parallel,
     exchange each token with the ranks of its top-k experts.
     """
-    found: list[Collective] = []
+    sent: list[Collective] = []
     hidden = spec.hidden * ACTIVATION_BYTES
     tp, dp = sharding.tp, sharding.attention_dp
     mixers = sum(group.count * len(group.block.mixers) for group in spec.groups)
@@ -114,20 +114,20 @@ def collectives(spec: ModelSpec, sharding: Sharding) -> tuple[Collective, ...]:
     mlps = sum(group.count * bool(group.block.mlps) for group in spec.groups)
     if tp > 1:
         reduced = mixers + mlps - (expert_layers if dp > 1 else 0)
-        found.append(Collective("all_reduce", reduced, tp, hidden))
-        found.append(Collective("all_gather", 1, tp, spec.vocab * ACTIVATION_BYTES))
+        sent.append(Collective("all_reduce", reduced, tp, hidden))
+        sent.append(Collective("all_gather", 1, tp, spec.vocab * ACTIVATION_BYTES))
     if dp > 1 and expert_layers:
         n = sharding.ranks
         if sharding.ep > 1:
             top_k = sum(count * k for count, k in routed) / expert_layers
-            sent = min(top_k, n) * hidden
-            found.append(Collective("all_to_all", 2 * expert_layers, n, sent))
+            message = min(top_k, n) * hidden
+            sent.append(Collective("all_to_all", 2 * expert_layers, n, message))
         else:
-            found.append(Collective("all_gather", expert_layers, n, hidden, "stage"))
-            found.append(Collective("reduce_scatter", expert_layers, n, hidden, "stage"))
+            sent.append(Collective("all_gather", expert_layers, n, hidden, "stage"))
+            sent.append(Collective("reduce_scatter", expert_layers, n, hidden, "stage"))
     if sharding.pp > 1:
-        found.append(Collective("send", sharding.pp - 1, 2, hidden))
-    return tuple(found)
+        sent.append(Collective("send", sharding.pp - 1, 2, hidden))
+    return tuple(sent)
 
 
 def link_bandwidth(accelerator: Accelerator) -> float:

@@ -65,8 +65,8 @@ class Lengths:
 
         if not len(lengths):
             raise InvalidLengths("lengths: the trace is empty; expected one length a request")
-        found = np.asarray(lengths, dtype=float)
-        return cls(*_checked(float(found.mean()), float((found**2).mean())))
+        values = np.asarray(lengths, dtype=float)
+        return cls(*_checked(float(values.mean()), float((values**2).mean())))
 
 
 def _checked(mean: float, mean_square: float) -> tuple[float, float]:
