@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.errors import InvalidInput
 
-class UnknownFormat(ValueError):
+
+class UnknownFormat(InvalidInput):
     """A number format that is not in the table."""
 
 

@@ -35,7 +35,7 @@ class OwnAccelerator(BaseModel):
     spec: Document = Field(description="peaks, bandwidth, memory and their source, in SI units")
 
 
-class Note(BaseModel):
+class ModelNote(BaseModel):
     """Something to know about a model."""
 
     code: str
@@ -62,7 +62,7 @@ class ModelFacts(BaseModel):
     quantization: str
     max_context: int | None
     source: str
-    notes: list[Note]
+    notes: list[ModelNote]
 
 
 class AcceleratorFacts(BaseModel):

@@ -60,8 +60,8 @@ def openapi_config(version: str, settings: Settings) -> OpenAPIConfig:
 
 def swagger_files() -> Router:
     """Return the route of Swagger UI's files, as the package ships them."""
-    found = find_spec("swagger_ui")
-    locations = found.submodule_search_locations if found else None
+    package = find_spec("swagger_ui")
+    locations = package.submodule_search_locations if package else None
     directory = Path(next(iter(locations or ["."]))) / "static"
     return create_static_files_router(
         FILES, directories=[directory], opt=OPEN, include_in_schema=False

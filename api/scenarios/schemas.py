@@ -21,7 +21,7 @@ class StoredScenario(Answer):
     name: str
     tags: list[str]
     notes: str | None
-    scenario: Scenario = Field(description="the question as asked")
+    scenario: Scenario = Field(description="the question as it was sent")
     editions: Editions = Field(description="what its stored plan was computed with")
     created_at: str
     updated_at: str

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from planner.errors import InvalidInput
 from planner.workload.distributions import MOST_REQUESTS
 
 LENGTHS = "accepted: TOKENS, lognormal:MEAN:CV, uniform:LOW:HIGH, or @FILE of one length a line"
@@ -24,7 +25,7 @@ MOST_DIGITS = 10
 """Of a length in it."""
 
 
-class BadLoad(ValueError):
+class BadLoad(InvalidInput):
     """A text that describes no load; the message says what is accepted."""
 
 

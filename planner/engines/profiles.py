@@ -18,13 +18,14 @@ from typing import Any
 from planner.engines.loading import Loading
 from planner.engines.overheads import Overheads, Reserve
 from planner.engines.pages import Paging
+from planner.errors import InvalidInput
 from planner.hw import Accelerator
 
 EDITION = "2026-11-29"
 GIB = 2.0**30
 
 
-class UnknownEngine(ValueError):
+class UnknownEngine(InvalidInput):
     """An engine that has no profile."""
 
 

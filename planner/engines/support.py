@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from planner.engines.profiles import Engine, engines, get_engine, release_of
+from planner.errors import InvalidInput
 from planner.hw import Accelerator
 from planner.models.spec import Note
 
 
-class UnsupportedDevice(ValueError):
+class UnsupportedDevice(InvalidInput):
     """An engine that no build of is known for an accelerator."""
 
 
-class UnknownVersion(ValueError):
+class UnknownVersion(InvalidInput):
     """A version that is none, or that belongs to no engine."""
 
 

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.errors import InvalidInput
+
 EDITION = "2026-11-29"
 FOLDER = Path(__file__).with_name("data")
 
@@ -16,11 +18,11 @@ def load(name: str, edition: str) -> dict[str, Any]:
     """Content of `<name>-<edition>.json`.
 
     Raises:
-        ValueError: there is no such edition.
+        InvalidInput: there is no such edition.
     """
     path = FOLDER / f"{name}-{edition}.json"
     if not path.is_file():
         editions = sorted(p.stem[len(name) + 1 :] for p in FOLDER.glob(f"{name}-*.json"))
-        raise ValueError(f"edition: no {name} of {edition!r}; accepted: {', '.join(editions)}")
+        raise InvalidInput(f"edition: no {name} of {edition!r}; accepted: {', '.join(editions)}")
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return data

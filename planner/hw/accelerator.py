@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from planner.errors import InvalidInput
 from planner.hw.figure import Figure, Link, Measured
 from planner.hw.formats import CHAINS, FORMATS, MEASURED_FORMATS, UnsupportedFormat
 
@@ -16,7 +17,7 @@ BANDWIDTH_METRICS = (
 )
 
 
-class MissingFigure(ValueError):
+class MissingFigure(InvalidInput):
     """A figure that an answer needs is not on record for an accelerator."""
 
 

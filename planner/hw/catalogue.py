@@ -8,6 +8,7 @@ from functools import cache
 from os import PathLike, fspath
 from typing import Any
 
+from planner.errors import InvalidInput
 from planner.hw._data import EDITION, load
 from planner.hw.accelerator import Accelerator
 from planner.hw.figure import Figure, Link, Measured
@@ -37,7 +38,7 @@ UNITS = {
 MEASURED_UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "bytes/s", "per_byte": "FLOP/byte"}
 
 
-class UnknownAccelerator(ValueError):
+class UnknownAccelerator(InvalidInput):
     """No accelerator has that name."""
 
 

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.errors import InvalidInput
 from planner.models.huggingface import import_config, import_file
 from planner.models.reader import ConfigError
 from planner.models.spec import ModelSpec, Note
@@ -16,7 +17,7 @@ from planner.models.spec import ModelSpec, Note
 _DATA = Path(__file__).parent / "data"
 
 
-class UnknownModel(ValueError):
+class UnknownModel(InvalidInput):
     """A model that is neither in the catalogue nor a file."""
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from planner import answer
 from planner.deployment import Deployment, deploy, options_of
+from planner.errors import InvalidInput
 from planner.models.spec import Note
 from planner.roofline import Array, Numeric
 from planner.scenario import DisaggregationOptions, Scenario
@@ -106,8 +107,8 @@ def _workers(scenario: Scenario, deployment: Deployment) -> Workers:
     )
     try:
         prefill = deploy(deployment.spec, deployment.accelerator, split, options_of(scenario))
-    except ValueError as error:
-        raise ValueError(f"disaggregated.{error}") from error
+    except InvalidInput as error:
+        raise InvalidInput(f"disaggregated.{error}") from error
     return Workers(
         prefill=prefill,
         decode=deployment,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from planner.engines.memory import EngineMemory, engine_report
 from planner.engines.profiles import get_engine
+from planner.errors import InvalidInput
 from planner.hw import get_accelerator
 from planner.models import UnknownModel, get_model
 from planner.models.parts import Formats
@@ -16,7 +17,7 @@ from planner.precision import UnknownFormat, get_format
 from planner.step.parallel import Sharding
 
 
-class UnknownRow(ValueError):
+class UnknownRow(InvalidInput):
     """A row that cannot be predicted; one line says why."""
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from planner.deployment import Deployment
+from planner.errors import InvalidInput
 from planner.hw import MissingFigure
 from planner.roofline import Array, Numeric
 from planner.scenario import BUSY
@@ -56,9 +57,9 @@ class Workers:
     """Share of input tokens that prefill finds in its prefix cache [-]."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a share that is none."""
+        """Raise InvalidInput for a share that is none."""
         if not 0 < self.busy < 1:
-            raise ValueError(f"busy: {self.busy} is not accepted; expected a share from 0 to 1")
+            raise InvalidInput(f"busy: {self.busy} is not accepted; expected a share from 0 to 1")
 
     @cached_property
     def prompt_s(self) -> float:

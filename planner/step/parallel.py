@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.errors import InvalidInput
 from planner.hw import Accelerator, MissingFigure
 from planner.models.spec import ModelSpec
 from planner.roofline import Numeric
 
 
-class InvalidSharding(ValueError):
+class InvalidSharding(InvalidInput):
     """A split the model cannot take; the message names the field and what is accepted."""
 
 

@@ -10,8 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from planner.errors import InvalidInput
 
-class InvalidLengths(ValueError):
+
+class InvalidLengths(InvalidInput):
     """Lengths that are no distribution; the message says what is accepted."""
 
 

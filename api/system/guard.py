@@ -9,8 +9,9 @@ from litestar.connection import ASGIConnection
 from litestar.enums import HttpMethod
 from litestar.handlers import BaseRouteHandler
 
+from api.services import services
 from api.system.keys import Keys
-from api.web.context import DEFAULT_WORKSPACE, AccessScope, Caller, services
+from api.web.context import DEFAULT_WORKSPACE, AccessScope, Caller
 from api.web.problem import Problem
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="decode-planner"'}
@@ -22,30 +23,31 @@ async def authorise(
     """Raise 401 without a valid key where one is required, 403 where its scope is too small."""
     if handler.opt.get("public") or connection.scope.get("method") == HttpMethod.OPTIONS:
         return
-    found = await _caller(connection)
+    caller = await _identify(connection)
     needed: AccessScope = handler.opt.get("scope") or _default_scope(connection)
-    if not found.may(needed):
+    if not caller.may(needed):
         raise Problem(403, "this key may read only; a key with scope write is needed")
-    connection.scope["planner_caller"] = found  # type: ignore[typeddict-unknown-key]
+    connection.scope["planner_caller"] = caller  # type: ignore[typeddict-unknown-key]
 
 
 def _default_scope(connection: ASGIConnection[Any, Any, Any, Any]) -> AccessScope:
     return "read" if connection.scope.get("method") in {"GET", "HEAD"} else "write"
 
 
-async def _caller(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller:
-    given = connection.headers.get("authorization")
-    held = services(connection)
-    if given is None:
-        if held.settings.keys_required:
+async def _identify(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller:
+    """Return whom the request's key belongs to; without one, whoever is on this machine."""
+    authorization = connection.headers.get("authorization")
+    application = services(connection)
+    if authorization is None:
+        if application.settings.keys_required:
             raise Problem(
                 401, "an API key is required: Authorization: Bearer KEY", headers=CHALLENGE
             )
         return Caller(DEFAULT_WORKSPACE, "write")
-    kind, _, key = given.partition(" ")
-    found = None
-    if kind.lower() == "bearer" and key:
-        found = await anyio.to_thread.run_sync(Keys(held.database).find, key.strip())
-    if found is None:
+    scheme, _, key = authorization.partition(" ")
+    caller = None
+    if scheme.lower() == "bearer" and key:
+        caller = await anyio.to_thread.run_sync(Keys(application.database).find, key.strip())
+    if caller is None:
         raise Problem(401, "the API key is not valid", headers=CHALLENGE)
-    return found
+    return caller
