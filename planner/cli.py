@@ -53,7 +53,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is asked for; raises UsageError for an option given twice."""
+        """Return the command to run; raises UsageError for an option given twice."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             refuse_repeats(click.Context(command, parent=ctx, info_name=name), rest)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -260,6 +262,32 @@ def test_readme_names_every_command() -> None:
     readme = Path(__file__).parents[1].joinpath("README.md").read_text("utf-8")
     for name in COMMANDS:
         assert f"planner {name}" in readme, name
+
+
+HEAVY = ("numpy", "pydantic", "scipy", "rich", "gguf", "litestar", "sqlalchemy", "alembic", "httpx")
+
+
+def test_help_loads_no_library_that_only_answers_need() -> None:
+    """It imports every command, those of the service too: what they compute with comes later."""
+    code = (
+        "import sys; from planner.cli import main; main(['--help']);"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert all(f"  {name} " in done.stdout for name in (*COMMANDS, "serve", "scenario", "db"))
+
+
+def test_listing_models_builds_none() -> None:
+    """Building all of them takes half a second, and any loads its family's importer."""
+    code = (
+        "import sys; from planner.cli import main; main(['models', 'list', '--kind', 'moe']);"
+        "print([name for name in sys.modules if name.startswith('planner.models.families.')],"
+        "file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert "deepseek-ai/DeepSeek-V3" in done.stdout
 
 
 @pytest.mark.parametrize("name", COMMANDS)

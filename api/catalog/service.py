@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -24,6 +25,7 @@ from api.web.call import call_planner
 from api.web.idempotency import Once, StoredResponse, write_once
 from api.web.problem import Problem
 from planner import hw, models
+from planner.models.facts import all_facts, list_facts
 
 Facts = ModelFacts | AcceleratorFacts
 
@@ -43,7 +45,8 @@ class Catalog:
             for row in self.own.list(self.workspace, MODEL)
             if (facts := own_model(row)) and _matches(facts, family, kind, text)
         ]
-        items += [_model(spec) for spec in models.list_models(family=family, kind=kind, text=text)]
+        listed = list_facts(family, kind, text)
+        items += [_catalogue_models()[facts["id"]] for facts in listed]
         return ModelList(items=items, edition=models.edition())
 
     def accelerators(
@@ -77,7 +80,8 @@ class Catalog:
         """Return one model; raises 404."""
         if is_own(name):
             return own_model(self.own.get(self.workspace, MODEL, name))
-        return _model(_known(lambda: models.get_model(name, local=False), "model"))
+        spec = _known(lambda: models.get_model(name, local=False), "model")
+        return _of_catalogue(models.describe(spec))
 
     def accelerator(self, name: str) -> AcceleratorFacts:
         """Return one accelerator; raises 404."""
@@ -126,18 +130,14 @@ def own_accelerator(row: OwnRow) -> AcceleratorFacts:
     return AcceleratorFacts.model_validate({**facts, "id": OWN + row.id, "origin": "own"})
 
 
-_FACTS: dict[str, ModelFacts] = {}
-"""Facts of catalogue models by id: they never change while the service runs."""
+@cache
+def _catalogue_models() -> dict[str, ModelFacts]:
+    """Return the facts of catalogue models by id: they never change while the service runs."""
+    return {facts["id"]: _of_catalogue(facts) for facts in all_facts()}
 
 
-def _model(spec: models.ModelSpec) -> ModelFacts:
-    if spec.id not in _FACTS:
-        _FACTS[spec.id] = _described(spec)
-    return _FACTS[spec.id]
-
-
-def _described(spec: models.ModelSpec) -> ModelFacts:
-    return ModelFacts.model_validate({**models.describe(spec), "origin": "catalogue"})
+def _of_catalogue(facts: dict[str, Any]) -> ModelFacts:
+    return ModelFacts.model_validate({**facts, "origin": "catalogue"})
 
 
 def _accelerator(accelerator: hw.Accelerator) -> AcceleratorFacts:

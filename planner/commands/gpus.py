@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import click
 
+from planner.commands.options import json_option
 from planner.commands.output import print_table
 from planner.units import number, scaled
 
@@ -22,7 +23,7 @@ def command() -> None:
 @click.option("--format", "number_format", help="Only those with this arithmetic format.")
 @click.option("--memory-gb", type=float, help="Only those with at least this memory [GB].")
 @click.option("--text", help="Words in the id or name.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def list_command(
     vendor: str | None,
     kind: str | None,
@@ -35,11 +36,11 @@ def list_command(
     from planner.hw import describe, list_accelerators
 
     smallest = None if memory_gb is None else memory_gb * 1e9
-    found = list_accelerators(
+    accelerators = list_accelerators(
         vendor=vendor, kind=kind, format=number_format, text=text, min_memory_bytes=smallest
     )
     if as_json:
-        click.echo(json.dumps([describe(a) for a in found], indent=2))
+        click.echo(json.dumps([describe(a) for a in accelerators], indent=2))
         return
     print_table(
         ("id", "memory", "bandwidth", "16 bit", "8 bit", "ridge", "name"),
@@ -53,21 +54,21 @@ def list_command(
                 _first(a.ridge_points, "bf16", "fp16"),
                 a.name,
             )
-            for a in found
+            for a in accelerators
         ],
     )
 
 
 def _first(by_format: Mapping[str, float], *formats: str, unit: str = "") -> str:
-    found = next((by_format[f] for f in formats if f in by_format), None)
-    if found is None:
+    value = next((by_format[f] for f in formats if f in by_format), None)
+    if value is None:
         return "–"
-    return scaled(found, unit) if unit else number(found)
+    return scaled(value, unit) if unit else number(value)
 
 
 @command.command("show")
 @click.argument("gpu", metavar="GPU")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def show_command(gpu: str, as_json: bool) -> None:
     """Show one accelerator; GPU is an id, a name, or a .json or .toml file."""
     from planner.hw import describe, get_accelerator
