@@ -22,7 +22,7 @@ from planner.step.timing import OVERHEADS, Item
 Ints = NDArray[np.int64]
 
 
-class InseparableKernel(ValueError):
+class InseparableKernel(RuntimeError):
     """A kernel that reads both weights and a cache: its time is no sum of the two."""
 
 
