@@ -16,7 +16,7 @@ from litestar.plugins.pydantic import PydanticInitPlugin
 from litestar.routes import HTTPRoute
 from litestar.types import Receive, Scope, Send
 
-from api.catalog.controllers import AcceleratorController, ModelController
+from api.catalog.controllers import AcceleratorController, EngineController, ModelController
 from api.catalog.service import Catalog
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
@@ -51,6 +51,7 @@ CONTROLLERS = (
     PlanController,
     ModelController,
     AcceleratorController,
+    EngineController,
     ScenarioController,
     ComparisonController,
     SystemController,

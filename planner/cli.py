@@ -23,6 +23,7 @@ COMMANDS = {
     "kernels": "planner.commands.kernels",
     "models": "planner.commands.models",
     "gpus": "planner.commands.gpus",
+    "engines": "planner.commands.engines",
     "validate": "planner.commands.validate",
     "calibrate": "planner.commands.calibrate",
 }

@@ -127,6 +127,18 @@ def test_models_and_gpus_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Llama-3.1-70B" in answered(capsys, "models", "list", "--text", "llama-3.1")
 
 
+def test_engines_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = answered(capsys, "engines", "list")
+    assert "TensorRT-LLM" in listed
+    assert "NVIDIA gpu, NVIDIA edge" in listed
+    shown = answered(capsys, "engines", "show", "llama.cpp")
+    assert "f16 cache" in shown  # the source of kv_default
+    asked = ("--engine-version", "0.17.0", "--gpu", "h100-sxm5", "--json")
+    facts = json.loads(answered(capsys, "engines", "show", "vllm", *asked))
+    chunk = next(one for one in facts["figures"] if one["name"] == "chunk_tokens")
+    assert (chunk["value"], chunk["unit"]) == (8192, "token")
+
+
 def test_recommend_ranks_all_that_hold_it(capsys: pytest.CaptureFixture[str]) -> None:
     out = answered(
         capsys, "recommend", LLAMA, "--context", "8192", "--tpot-ms", "50", "--all", "--json"
@@ -201,6 +213,9 @@ def test_context_beyond_the_model_is_a_note(capsys: pytest.CaptureFixture[str]) 
         (["scenario", "list", "--tag", "a", "--tag", "b"], ["tag", "one --tag"]),
         (["plan", "no-such-file.json", "--gpu", "h100-sxm5"], ["no-such-file.json"]),
         (["recommend", LLAMA], ["gpu", "--all"]),
+        (["engines", "show", "vlm"], ["engine", "vllm"]),
+        (["engines", "show", "vllm", "--engine-version", "new"], ["engine_version", "release"]),
+        (["engines", "show", "trtllm", "--gpu", "mi300x"], ["engine", "mi300x", "vllm"]),
         (["fly"], ["fly"]),
     ],
 )

@@ -6,14 +6,18 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from planner.engines.names import edition as engine_edition
 from sqlalchemy.orm import Session
 
 from api.catalog import own
-from api.catalog.names import is_own
+from api.catalog.names import Names, is_own
 from api.catalog.own import ACCELERATOR, MODEL, OWN, OwnObjects
 from api.catalog.schemas import (
     AcceleratorFacts,
     AcceleratorList,
+    EngineFacts,
+    EngineList,
+    EngineProfile,
     ModelFacts,
     ModelList,
     OwnAccelerator,
@@ -25,6 +29,8 @@ from api.web.call import call_planner
 from api.web.idempotency import Once, StoredResponse, write_once
 from api.web.problem import Problem
 from planner import hw, models
+from planner.engines import describe as engines
+from planner.engines.profiles import get_engine
 from planner.models.facts import all_facts, list_facts
 
 Facts = ModelFacts | AcceleratorFacts
@@ -90,6 +96,21 @@ class Catalog:
         return _accelerator(
             _known(lambda: hw.get_accelerator(name, allow_files=False), "accelerator")
         )
+
+    def engines(self) -> EngineList:
+        """Return the engines that have a profile."""
+        items = [EngineFacts.model_validate(facts) for facts in engines.list_engines()]
+        return EngineList(items=items, edition=engine_edition())
+
+    def engine(self, name: str, version: str | None, gpu: str | None) -> EngineProfile:
+        """Return one engine with its figures; raises 404, and 422 for a version or accelerator."""
+        _known(lambda: get_engine(name), "engine")
+        accelerator = None
+        if gpu is not None:
+            resolved = Names(self.own, self.workspace).accelerator(gpu)
+            accelerator = call_planner(hw.get_accelerator, resolved, allow_files=False)
+        facts = call_planner(engines.engine_facts, name, version, accelerator)
+        return EngineProfile.model_validate(facts)
 
     def add_model(self, model: OwnModel, once: Once) -> StoredResponse:
         """Store a model that the planner can read."""

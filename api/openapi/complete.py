@@ -174,7 +174,7 @@ def _statuses(
         statuses |= {409, 412, 428}
     if "Idempotency-Key" in names or operation["operationId"].startswith("delete"):
         statuses.add(409)
-    if operation["operationId"] in {"recomputeScenario", "getScenarioPlan"}:
+    if handler.opt.get("refuses"):
         statuses.add(422)
     return statuses
 

@@ -24,7 +24,7 @@ and by Idempotency-Key where it makes something.
 """
 TAGS = {
     "plans": "Answers that are not stored.",
-    "catalog": "Models and accelerators, the catalogue's and your own.",
+    "catalog": "Models and accelerators, the catalogue's and your own; serving engines.",
     "scenarios": "Questions stored with their answers, revision by revision.",
     "comparisons": "Scenarios side by side, and where a difference comes from.",
     "measurements": "Benchmark results of your own, and the calibration they give you.",

@@ -106,7 +106,7 @@ class ScenarioController(Controller):
         operation_id="recomputeScenario",
         sync_to_thread=True,
         status_code=200,
-        opt={"bodiless": True},
+        opt={"bodiless": True, "refuses": True},
     )
     def recompute(
         self, scenario_id: FromPath[str], scenarios: Stored, if_match: IfMatch = None
@@ -119,7 +119,12 @@ class ScenarioController(Controller):
         """List what the scenario was, revision by revision."""
         return scenarios.revisions(scenario_id)
 
-    @get("/{scenario_id:str}/plan", operation_id="getScenarioPlan", sync_to_thread=True)
+    @get(
+        "/{scenario_id:str}/plan",
+        operation_id="getScenarioPlan",
+        sync_to_thread=True,
+        opt={"refuses": True},
+    )
     def plan(
         self,
         scenario_id: FromPath[str],
