@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from planner.commands.loads import Load, disaggregated, lengths, speculation
+from planner.engines.names import names_text
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -67,7 +68,7 @@ def deployment_options(function: Function) -> Function:
 FORMAT_OPTIONS = (
     click.option("--weights", metavar="FORMAT", help="Weight format; default the checkpoint's."),
     click.option("--kv", metavar="FORMAT", help="KV cache format; default the engine's."),
-    click.option("--engine", metavar="ENGINE", help="vllm, sglang, trtllm or llama.cpp."),
+    click.option("--engine", metavar="ENGINE", help=f"{names_text()}."),
     click.option("--engine-version", metavar="VERSION", help="Version of the engine."),
 )
 

@@ -10,6 +10,7 @@ import click
 
 from planner.commands.options import NUMBERS, json_option, model_argument
 from planner.commands.output import print_json
+from planner.engines.names import names_text
 
 
 def _words(_: click.Context, __: click.Parameter, value: str | None) -> list[str] | None:
@@ -27,7 +28,7 @@ def _words(_: click.Context, __: click.Parameter, value: str | None) -> list[str
 @click.option("--pp", type=int, default=1, help="Pipeline stages.")
 @click.option("--ep", type=int, default=1, help="Expert-parallel ranks.")
 @click.option("--attention-dp", type=int, default=1, help="Attention data-parallel ranks.")
-@click.option("--engine", metavar="ENGINE", help="vllm, sglang, trtllm or llama.cpp.")
+@click.option("--engine", metavar="ENGINE", help=f"{names_text()}.")
 @json_option
 def command(
     as_json: bool,
