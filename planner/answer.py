@@ -147,6 +147,8 @@ class Editions(Answer):
     models: str
     hardware: str
     calibration: str
+    engines: str = ""
+    """Empty in answers that were stored before engine data had an edition."""
 
 
 class Plan(Answer):

@@ -188,7 +188,7 @@ def _deployed(
     options: Options,
     calibration: Calibration,
 ) -> Deployment:
-    engine = get_engine(options.engine, options.engine_version).on(accelerator)
+    engine = get_engine(options.engine, options.engine_version).on(accelerator, sharding.tp)
     check_device(engine, accelerator)
     sharding.check(spec)
     weights = spec.weights_name(options.weights)

@@ -116,7 +116,7 @@ class EngineController(Controller):
 
     @get(operation_id="listEngines", sync_to_thread=True)
     def page(self, catalog: Service) -> Response[EngineList]:
-        """List serving engines: versions known, where they run, whether their speed was measured."""
+        """List serving engines: versions, where they run, whether their speed was measured."""
         return as_json(catalog.engines())
 
     @get("/{engine_id:str}", operation_id="getEngine", sync_to_thread=True, opt={"refuses": True})

@@ -146,7 +146,7 @@ class Scenarios:
             current = current_editions().model_dump()
         causes = [
             Cause.model_validate({"what": name, "computed_with": value, "current": current[name]})
-            for name, value in row.editions.items()
+            for name, value in Editions.model_validate(row.editions).model_dump().items()
             if value != current[name]
         ]
         for field, kind in (("model", MODEL), ("gpu", ACCELERATOR)):
