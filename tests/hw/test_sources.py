@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
 from planner import Scenario, hw, plan
 from planner.hw import figure
 from planner.hw._data import EDITION, FOLDER, load
+from tests.scripts import script
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import hardware  # noqa: E402 - a script beside the package, not in it
+hardware = script("hardware")
 
 TABLES = ("accelerators", "links", "prices")
 
