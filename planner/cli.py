@@ -32,6 +32,9 @@ COMMANDS = {
 GROUP = "planner.commands"
 """Entry-point group by which a service adds commands."""
 
+SERVICE = "decode-planner[service]"
+"""What to install for the service's commands."""
+
 
 class Commands(click.Group):
     """The library's commands, then those of installed services."""
@@ -115,6 +118,8 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(shown.format_message())
     except click.ClickException as error:
         _fail(error.format_message())
+    except ModuleNotFoundError as error:
+        _fail(f"{error.name} is not installed; the service needs: pip install '{SERVICE}'")
     except (ValueError, OSError) as error:
         _fail(one_line(error))
     except click.Abort:

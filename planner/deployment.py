@@ -211,6 +211,7 @@ def _deployed(
             *spec.notes,
             *step.notes,
             *_domain_note(accelerator, sharding),
+            *_figure_notes(accelerator, step, sharding),
             *support_notes(engine, options.engine_version, accelerator),
         ),
     )
@@ -225,6 +226,16 @@ def _default_kv(spec: ModelSpec, weights: str, engine: Engine) -> str | None:
 
 def _stored_formats(spec: ModelSpec) -> list[str]:
     return [f if isinstance(f, str) else f.id for f in spec.quantization.formats.values()]
+
+
+def _figure_notes(accelerator: Accelerator, step: Step, sharding: Sharding) -> tuple[Note, ...]:
+    """A note for each figure the answer rests on that is unsourced or assumed."""
+    used = {"bandwidth_bytes_per_s", "memory_bytes"}
+    used |= {f"peaks_flops_per_s.{name}" for name in step.formats}
+    if sharding.gpus > 1:
+        used.add("link_bytes_per_s")
+    weak = [name for name in accelerator.weak_figures if name in used]
+    return tuple(Note("weak_figure", accelerator.caveat(name)) for name in weak)
 
 
 def _domain_note(accelerator: Accelerator, sharding: Sharding) -> tuple[Note, ...]:

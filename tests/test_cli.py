@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import Scenario, plan
+from planner import Scenario, hw, plan
 from planner.cli import COMMANDS, main
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
@@ -121,9 +121,22 @@ def test_gpus_show_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> Non
     } <= set(facts)
 
 
-def test_models_and_gpus_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gpus_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "b200-sxm" in answered(capsys, "gpus", "list", "--vendor", "nvidia")
-    assert len(json.loads(answered(capsys, "gpus", "list", "--json"))) == 143
+    assert len(json.loads(answered(capsys, "gpus", "list", "--json"))) == len(hw.load_catalogue())
+    listed = answered(capsys, "gpus", "list", "--text", "h20")
+    assert "third party, bandwidth unsourced" in listed
+
+
+def test_gpus_show_tells_source_and_confidence_of_each_figure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = answered(capsys, "gpus", "show", "h20-141gb")
+    (line,) = [line for line in shown.splitlines() if "Unsourced: " in line]
+    assert line.split()[0] == "bandwidth_bytes_per_s"
+
+
+def test_models_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Llama-3.1-70B" in answered(capsys, "models", "list", "--text", "llama-3.1")
 
 
