@@ -78,7 +78,7 @@ class Point(Answer):
     mfu: float
 
 
-class Disaggregated(Answer):
+class DisaggregationAnswer(Answer):
     """Prefill workers, and what it takes to feed decode workers (replicas) from them."""
 
     prefill_per_decode: float
@@ -108,7 +108,7 @@ class Serving(Answer):
     output_tokens_per_s_interval: Interval
     requests_per_s: float
     requests_per_s_interval: Interval
-    disaggregated: Disaggregated | None = None
+    disaggregated: DisaggregationAnswer | None = None
     """What the figures above rest on where prefill has workers of its own."""
 
 

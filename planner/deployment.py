@@ -21,7 +21,7 @@ from planner.scenario import Scenario
 from planner.speculation import speculate
 from planner.step.evaluator import Step
 from planner.step.figures import StepPoints
-from planner.step.limits import Limits, limits
+from planner.step.limits import DecodeLimits, limits
 from planner.step.model_steps import model_step, prompt_points
 from planner.step.parallel import Sharding
 
@@ -131,7 +131,7 @@ class Deployment:
         """
         return prompt_points(self.prompt_step, isl, prompts, prefix_hit, isl_of_a_token).total_s
 
-    def limits(self, context: float) -> Limits:
+    def limits(self, context: float) -> DecodeLimits:
         """Return the limits of decode at `context` cached tokens."""
         return limits(self.step, context, self.queries)
 

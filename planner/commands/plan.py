@@ -149,7 +149,7 @@ def _print_serving(serving: answer.Serving) -> None:
     )
 
 
-def _workers(state: answer.Disaggregated | None) -> list[tuple[str, str, str]]:
+def _workers(state: answer.DisaggregationAnswer | None) -> list[tuple[str, str, str]]:
     if state is None:
         return []
     split = f"of {state.gpus_per_prefill} GPUs, per decode worker of {state.gpus_per_decode}"

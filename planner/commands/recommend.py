@@ -11,7 +11,7 @@ from planner.commands.output import print_json, print_notes, print_table, print_
 from planner.units import number, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from planner.plans.recommend import Choice
+    from planner.plans.recommend import Option
 
 
 @click.command()
@@ -98,5 +98,5 @@ def command(
     print_notes(result.notes)
 
 
-def _named(choice: Choice) -> str:
+def _named(choice: Option) -> str:
     return choice.gpu + (" (announced)" if choice.status == "announced" else "")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.compare.answers import Attribution, Contribution, KernelDifference, Step
+from planner.compare.answers import Attribution, Change, Contribution, KernelDifference
 from planner.compare.exact import Grid
 from planner.compare.figures import FIGURES, Answered
 from planner.scenario import Scenario
@@ -27,7 +27,7 @@ Answerer = Callable[[Scenario], Answered]
 class Path:
     """The way from the baseline to another scenario; an answer before and after every step."""
 
-    steps: list[Step]
+    steps: list[Change]
     answers: list[Answered]
 
 
@@ -37,7 +37,7 @@ def path(baseline: Answered, other: Answered, answer_one: Answerer) -> Path:
     Where a change alone is impossible it is made together with the next one. The order counts: a
     step's contribution is what it does after the steps before it.
     """
-    steps: list[Step] = []
+    steps: list[Change] = []
     answers = [baseline]
     changed = [f for f in FIELDS if getattr(baseline.scenario, f) != getattr(other.scenario, f)]
     together: list[str] = []
@@ -50,7 +50,7 @@ def path(baseline: Answered, other: Answered, answer_one: Answerer) -> Path:
         if answered is None:
             continue
         before = {name: getattr(current, name) for name in together}
-        steps.append(Step(fields=together, before=before, after=update))
+        steps.append(Change(fields=together, before=before, after=update))
         answers.append(answered)
         current, together = answered.scenario, []
     return Path(steps, answers)
@@ -126,7 +126,9 @@ def _times(of: Answered, grid: Grid) -> dict[str, float]:
     return times
 
 
-def _verdict(labels: tuple[str, str], steps: list[Step], contributions: list[Contribution]) -> str:
+def _verdict(
+    labels: tuple[str, str], steps: list[Change], contributions: list[Contribution]
+) -> str:
     """Return the difference in time per token in one sentence."""
     tpot = next((c for c in contributions if c.figure == "tpot_s"), None)
     if tpot is None:

@@ -16,7 +16,7 @@ from planner.compare.answers import (
 )
 from planner.compare.attribution import Path, attribution, path
 from planner.compare.exact import Grid
-from planner.compare.figures import FIGURES, Answered, Figure, answered
+from planner.compare.figures import FIGURES, Answered, ComparedFigure, answered
 from planner.plans.editions import current_editions
 from planner.scenario import Scenario
 
@@ -102,14 +102,14 @@ def _column(label: str, of: Answered) -> Column:
     )
 
 
-def _grid(figure: Figure, answers: Sequence[Answered], ways: dict[str, Path]) -> Grid:
+def _grid(figure: ComparedFigure, answers: Sequence[Answered], ways: dict[str, Path]) -> Grid:
     """Return one grid for a figure of all scenarios and of every step between them."""
     seen = [*answers, *(one for way in ways.values() for one in way.answers)]
     return Grid.over(value for one in seen if (value := figure.read(one)) is not None)
 
 
 def _row(
-    figure: Figure,
+    figure: ComparedFigure,
     answers: Sequence[Answered],
     labels: Sequence[str],
     baseline: int,
@@ -132,7 +132,10 @@ def _row(
 
 
 def _best(
-    figure: Figure, values: Sequence[float | None], fits: Sequence[bool], labels: Sequence[str]
+    figure: ComparedFigure,
+    values: Sequence[float | None],
+    fits: Sequence[bool],
+    labels: Sequence[str],
 ) -> list[str]:
     known = [v for v, fit in zip(values, fits, strict=True) if v is not None and fit]
     if figure.better is None or len(known) < 2 or len(set(known)) == 1:

@@ -15,7 +15,7 @@ from planner.plans.columns import Column, columns
 from planner.plans.editions import current_editions
 from planner.plans.kernels import kernel_rows
 from planner.scenario import DEFAULT_CONTEXT, Scenario
-from planner.step.limits import Limits
+from planner.step.limits import DecodeLimits
 from planner.step.timing import BOUNDS
 from planner.workload.distributions import mean_context
 
@@ -159,7 +159,7 @@ def _filled(
     return scenario.model_copy(update=resolved)
 
 
-def _limits(limits: Limits) -> answer.Limits:
+def _limits(limits: DecodeLimits) -> answer.Limits:
     return answer.Limits(
         ridge_point=limits.ridge_point,
         saturation_intensity=limits.saturation_intensity,
@@ -170,7 +170,9 @@ def _limits(limits: Limits) -> answer.Limits:
     )
 
 
-def _memory(deployment: Deployment, limits: Limits, fit: int, least: int) -> answer.MemoryAnswer:
+def _memory(
+    deployment: Deployment, limits: DecodeLimits, fit: int, least: int
+) -> answer.MemoryAnswer:
     memory = deployment.memory
     crossover = limits.crossover_batch
     return answer.MemoryAnswer(

@@ -52,7 +52,7 @@ class RecommendationRequest(BaseModel):
     engine_version: Short | None = None
 
 
-class Choice(answer.Answer):
+class Option(answer.Answer):
     """The batch to run on one accelerator."""
 
     gpu: str
@@ -85,7 +85,7 @@ class Recommendation(answer.Answer):
     """Choices, best tokens/s per GPU first, and the accelerators refused."""
 
     request: RecommendationRequest
-    choices: list[Choice]
+    choices: list[Option]
     refused: list[Refusal]
     notes: list[answer.NoteAnswer]
     """Of the model, whatever the accelerator."""
@@ -104,11 +104,11 @@ def recommend(request: RecommendationRequest) -> Recommendation:
         candidates = list_accelerators()
     else:
         candidates = [get_accelerator(gpu) for gpu in request.gpu]
-    choices: list[Choice] = []
+    choices: list[Option] = []
     refused: list[Refusal] = []
     for accelerator in candidates:
         choice = _choose(request, accelerator)
-        if isinstance(choice, Choice):
+        if isinstance(choice, Option):
             choices.append(choice)
         else:
             refused.append(Refusal(gpu=accelerator.id, reason=choice))
@@ -122,7 +122,7 @@ def recommend(request: RecommendationRequest) -> Recommendation:
     )
 
 
-def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Choice | str:
+def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Option | str:
     """Return the choice for one accelerator, or the reason there is none."""
     try:
         holding = _holding(request, accelerator)
@@ -133,7 +133,7 @@ def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Choice 
     if isinstance(holding, str):
         return holding
     limit_s = None if request.tpot_ms is None else request.tpot_ms / 1e3
-    choices: list[Choice] = []
+    choices: list[Option] = []
     for deployment in holding if request.best_tp else holding[:1]:
         batch, binds = batch_to_run(deployment, request.context, limit_s, request.percentile)
         if batch:
@@ -195,14 +195,14 @@ def batch_to_run(
 
 def _answer(
     deployment: Deployment, request: RecommendationRequest, batch: int, binds: Binds
-) -> Choice:
+) -> Option:
     size = np.array([float(batch)])
     passes = deployment.passes(size, np.array([float(request.context)]))
     row = {k: v.tolist()[0] for k, v in columns(deployment, 1, passes, size).items()}
     most = deployment.memory.max_batch(request.context)
     price = price_per_hour(deployment.accelerator.part)
     hourly = price.usd_per_gpu_hour * deployment.sharding.gpus if price else None
-    return Choice(
+    return Option(
         gpu=deployment.accelerator.id,
         status=deployment.accelerator.status,
         tp=deployment.sharding.tp,

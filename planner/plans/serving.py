@@ -122,12 +122,12 @@ def _workers(scenario: Scenario, deployment: Deployment) -> Workers:
 
 def _workers_answer(
     scenario: Scenario, deployment: Deployment, state: Steady | Disaggregated
-) -> answer.Disaggregated | None:
+) -> answer.DisaggregationAnswer | None:
     if not isinstance(state, Disaggregated):
         return None
     workers, ratio = _workers(scenario, deployment), float(state.prefill_per_decode)
     gpus = (workers.prefill.sharding.gpus, deployment.sharding.gpus)
-    return answer.Disaggregated(
+    return answer.DisaggregationAnswer(
         prefill_per_decode=ratio,
         gpus_per_prefill=gpus[0],
         gpus_per_decode=gpus[1],

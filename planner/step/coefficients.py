@@ -35,7 +35,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Experts:
+class RoutedItems:
     """The routed kernels among the batch items; arrays of shape (routed kernel,)."""
 
     rows: Ints
@@ -53,10 +53,10 @@ class Experts:
         """Whether any kernel is routed."""
         return len(self.rows) > 0
 
-    def none(self) -> Experts:
+    def none(self) -> RoutedItems:
         """Return the same of no kernel."""
         empty = np.zeros(0)
-        return Experts(np.zeros(0, np.int64), empty, empty, empty, empty, empty)
+        return RoutedItems(np.zeros(0, np.int64), empty, empty, empty, empty, empty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +78,7 @@ class BatchItems:
     memory_per_stage_token_s: Array
     launches: Array
     visits: Array
-    experts: Experts
+    experts: RoutedItems
     stage: bool
     """Whether anything depends on the tokens of a whole stage: experts, some collectives."""
     flops_per_token: float
@@ -232,10 +232,10 @@ def batch_items(
 
 def _experts(
     kernels: Sequence[Kernel], routed: NDArray[np.bool_], sharding: Sharding, bandwidth: float
-) -> Experts:
+) -> RoutedItems:
     chosen = [kernel for kernel in kernels if kernel.experts]
     weights = _column(chosen, "weight_bytes")
-    return Experts(
+    return RoutedItems(
         rows=np.flatnonzero(routed),
         experts=_column(chosen, "experts"),
         top_k=_column(chosen, "top_k"),

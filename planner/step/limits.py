@@ -30,8 +30,8 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Limits:
-    """Limits of decode at one context."""
+class DecodeLimits:
+    """DecodeLimits of decode at one context."""
 
     ridge_point: float
     """Peak/bandwidth of the format most of the step's FLOPs run in [FLOP/byte]."""
@@ -48,7 +48,7 @@ class Limits:
 
 
 @lru_cache(maxsize=4096)
-def limits(step: Step, context: float, queries: float = 1.0) -> Limits:
+def limits(step: Step, context: float, queries: float = 1.0) -> DecodeLimits:
     """Return the limits of a step at `context` cached tokens.
 
     `queries` is the tokens a sequence puts through the step [-]. Kept per step and context: every
@@ -60,7 +60,7 @@ def limits(step: Step, context: float, queries: float = 1.0) -> Limits:
     ridge = step.accelerator.ridge_point(ridge_format)
     saturation = saturation_intensity(step, context, queries)
     crossover = search.crossover_batch(of_context)
-    return Limits(
+    return DecodeLimits(
         ridge_point=ridge,
         ridge_format=ridge_format,
         saturation_intensity=saturation if math.isfinite(saturation) else None,
