@@ -64,7 +64,7 @@ class Difference(Answer):
 class Cause(Answer):
     """Something a stored answer rests on that is not the same any more."""
 
-    what: Literal["models", "hardware", "calibration", "own model", "own gpu"]
+    what: Literal["models", "hardware", "calibration", "engines", "own model", "own gpu"]
     computed_with: str
     current: str
 
