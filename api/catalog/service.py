@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from planner.engines.names import edition as engine_edition
 from sqlalchemy.orm import Session
 
 from api.catalog import own
@@ -30,6 +29,7 @@ from api.web.idempotency import Once, StoredResponse, write_once
 from api.web.problem import Problem
 from planner import hw, models
 from planner.engines import describe as engines
+from planner.engines.names import edition as engine_edition
 from planner.engines.profiles import get_engine
 from planner.models.facts import all_facts, list_facts
 

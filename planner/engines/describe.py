@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from planner.engines.profiles import Engine, engines, get_engine
+from planner.engines.names import engine_names
+from planner.engines.profiles import Engine, get_engine
 from planner.engines.support import check_device, check_version
 from planner.hw import Accelerator
 
-NEUTRAL = "neutral"
-"""Id of the figures that hold where no engine is named; it is no engine to list."""
 UNITS = {"bytes": "byte", "tokens": "token", "sequences": "sequence"}
 """Unit by the last word of a figure's name."""
 
 
 def list_engines() -> list[dict[str, Any]]:
     """Return the engines that a scenario may name, each as `summary` has it."""
-    return [summary(engine) for name, engine in engines().items() if name != NEUTRAL]
+    return [summary(get_engine(name)) for name in engine_names()]
 
 
 def engine_facts(
@@ -56,7 +55,7 @@ def summary(engine: Engine) -> dict[str, Any]:
 def figures(engine: Engine) -> list[dict[str, Any]]:
     """Return name, value, unit, source and confidence of every figure of a profile."""
     return [
-        {"name": name, "value": _plain(_value(engine, name)), "unit": unit(name), **asdict(sourced)}
+        {"name": name, "value": _plain(engine.value(name)), "unit": unit(name), **asdict(sourced)}
         for name, sourced in engine.figures.items()
     ]
 
@@ -70,11 +69,6 @@ def unit(name: str) -> str:
     quantity, _, per = name.rpartition(".")[2].partition("_per_")
     base = UNITS.get(quantity.rpartition("_")[2], "")
     return f"{base}/{per.replace('_', ' ')}" if base and per else base
-
-
-def _value(engine: Engine, name: str) -> Any:
-    owner, _, attribute = name.rpartition(".")
-    return getattr(getattr(engine, owner) if owner else engine, attribute)
 
 
 def _plain(value: Any) -> Any:

@@ -42,6 +42,12 @@ def engine_names() -> tuple[str, ...]:
     return tuple(name for name in engine_data()["engines"] if name != NEUTRAL)
 
 
+def spellings() -> dict[str, str]:
+    """Return the engine by each word that stands for it: its id, and what else the data names."""
+    engines = {name: engine_data()["engines"][name] for name in engine_names()}
+    return {word: name for name, row in engines.items() for word in (name, *row.get("also", ()))}
+
+
 def names_text() -> str:
     """Return the engines as a help text lists them: `a, b or c`."""
     *others, last = engine_names()

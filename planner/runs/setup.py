@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 from planner.calibration import subject_of
 from planner.deployment import Deployment, Options, deploy
-from planner.engines.profiles import engines
+from planner.engines.names import engine_names, spellings
 from planner.hw import Accelerator, Link, UnsupportedFormat, get_accelerator
 from planner.models import get_model
 from planner.models.spec import ModelSpec
@@ -43,7 +43,7 @@ def setup(row: Row) -> Setup:
     spec, weights, notes = as_stored(spec, _stated(row, spec))
     split = _split(row)
     kv = row.inputs.get("kv_dtype") or None
-    known = engine if engine in engines() else None
+    known = engine if engine in engine_names() else None
     options = Options(weights, kv, known, row.inputs["engine_version"] or None)
     if accelerator.link.bytes_per_s is None and split.gpus > 1:
         notes = (*notes, f"{accelerator.id} has no link on record: PCIe 4.0 x16 assumed")
@@ -79,10 +79,7 @@ def backend(printed: str) -> str:
 def engine_name(printed: str) -> str:
     """Return the engine a row names: a profile's id where that is part of what is printed."""
     name = printed.strip().lower()
-    if name in engines():
-        return name
-    spelled = {"tensorrt": "trtllm", "trt": "trtllm", "vllm": "vllm", "sglang": "sglang"}
-    return next((known for part, known in spelled.items() if part in name), name)
+    return next((known for word, known in spellings().items() if word in name), name)
 
 
 def find_model(row: Row) -> ModelSpec:
