@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner import Scenario, plan
-from planner.answer import Serving
+from planner.answer import DisaggregationAnswer, Serving
 from planner.compare import ComparisonRequest, compare
 from planner.deployment import deployment_of
 from planner.errors import one_line
