@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from api.openapi.examples import EXAMPLES
 from api.web.problem import ProblemDetails
+from planner.errors import InvalidInput
 from tests.api.conftest import CARD, CONFIG, Client, Keyed, make_everything, make_settings, started
 from tests.api.test_isolation import operations
 
@@ -221,11 +222,23 @@ def test_a_foreign_host_name_is_refused(shared: Client) -> None:
     check(shared.get("/health/live", headers={"Host": "evil.example"}), 400)
 
 
+def test_a_refusal_is_recognised_by_its_class(
+    shared: Client, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, **__: object) -> None:
+        raise InvalidInput("tp: 7 does not divide it; accepted: 1, 2, 4")
+
+    monkeypatch.setattr("api.catalog.names.plan", refuse)
+    problem = check(shared.post("/v1/plans", json=question), 422)
+    assert problem.detail == "tp: 7 does not divide it; accepted: 1, 2, 4"
+    assert [error.field for error in problem.errors] == ["tp"]
+
+
 def test_a_defect_is_logged_by_request_id_and_not_told(
     shared: Client, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: object, **__: object) -> None:
-        raise ValueError("secret")
+        raise ValueError("tp: secret; accepted: none")
 
     monkeypatch.setattr("api.catalog.names.plan", broken)
     with capture_logs() as lines:
@@ -233,7 +246,7 @@ def test_a_defect_is_logged_by_request_id_and_not_told(
     assert "secret" not in str(problem)
     logged = [line for line in lines if line["event"] == "unhandled"]
     assert [line["request_id"] for line in logged] == [problem.request_id]
-    assert str(logged[0]["exc_info"]) == "secret"
+    assert str(logged[0]["exc_info"]) == "tp: secret; accepted: none"
 
 
 @pytest.mark.parametrize(
