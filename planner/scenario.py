@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
+from planner.settings import EngineSettings
 from planner.workload.distributions import Length, Tokens
 
 DEFAULT_CONTEXT = 8192
@@ -84,16 +85,8 @@ class DisaggregationOptions(BaseModel):
     )
 
 
-class Scenario(BaseModel):
-    """A question: a model on an accelerator, deployed so, under this load.
-
-    `model` and `gpu` are catalogue ids or inline objects (a config.json, an accelerator). The
-    decode question is `batch` and `context`, the serving question `concurrency`, `isl` and `osl`;
-    a scenario holds either or both. With `disaggregated`, `batch` (its last) may stand for
-    `concurrency`.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+class Machine(BaseModel):
+    """A model on an accelerator, split and run so."""
 
     model: Short | dict[str, Any] = Field(description="catalogue id, or a config.json object")
     gpu: Short | dict[str, Any] = Field(description="catalogue id, or an accelerator object")
@@ -106,6 +99,19 @@ class Scenario(BaseModel):
     kv: Short | None = Field(None, description="KV cache format; null is the engine's default")
     engine: Short | None = Field(None, description="engine; null is engine-neutral physics")
     engine_version: Short | None = None
+
+
+class Scenario(EngineSettings, Machine):
+    """A question: a model on an accelerator, deployed so, under this load.
+
+    `model` and `gpu` are catalogue ids or inline objects (a config.json, an accelerator). The
+    decode question is `batch` and `context`, the serving question `concurrency`, `isl` and `osl`;
+    a scenario holds either or both. With `disaggregated`, `batch` (its last) may stand for
+    `concurrency`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
     batch: Batches | None = Field(None, description="sequences decoding at once in one replica")
     context: Contexts | None = Field(None, description="tokens in each sequence's cache")
     concurrency: Count | None = Field(None, description="closed-loop clients of one replica")
