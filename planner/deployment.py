@@ -13,7 +13,7 @@ from planner.engines.cache_formats import cache_format
 from planner.engines.memory import Memory, plan_memory
 from planner.engines.notes import memory_notes
 from planner.engines.profiles import Engine, get_engine
-from planner.engines.settings import DEFAULTS, Settings
+from planner.engines.settings import DEFAULTS, MemorySettings
 from planner.engines.support import check_device, check_version, support_notes
 from planner.hw import Accelerator, get_accelerator
 from planner.models import get_model
@@ -38,7 +38,7 @@ class Options:
     kv: str | None = None
     engine: str | None = None
     engine_version: str | None = None
-    settings: Settings = DEFAULTS
+    settings: MemorySettings = DEFAULTS
     """Of the engine's memory."""
     latent: str = "latent"
     """How a latent cache is kept (`engines.pages.kinds`)."""
@@ -179,7 +179,7 @@ def options_of(scenario: Scenario) -> Options:
         scenario.kv,
         scenario.engine,
         scenario.engine_version,
-        Settings.of(scenario),
+        MemorySettings.of(scenario),
     )
 
 

@@ -87,20 +87,18 @@ def blocks_suffice(pool: Pool, sequences: int, context: int) -> bool:
 @given(scenarios)
 @settings(max_examples=40, deadline=None)
 def test_every_way_to_ask_gives_the_same_memory(fields: dict[str, Any]) -> None:
-    asked = question(fields)
-    scenario = Scenario(**asked)
+    form = question(fields)
+    scenario = Scenario(**form)
     planned = plan(scenario).memory
     deployment = deployment_of(scenario)
     assert planned.max_batch == deployment.memory.max_batch(fields["context"][0])
-    _same_in_recommend(asked, planned.max_batch, planned.binds)
+    _same_in_recommend(form, planned.max_batch, planned.binds)
     _same_in_sweep(scenario, planned.max_batch)
-    _same_in_validate(asked, deployment, planned.kv_pool_tokens)
+    _same_in_validate(form, deployment, planned.kv_pool_tokens)
 
 
-def _same_in_recommend(asked: dict[str, Any], most: int, binds: str) -> None:
-    request = RecommendationRequest(
-        **{**asked, "gpu": [asked["gpu"]], "context": asked["context"][0]}
-    )
+def _same_in_recommend(form: dict[str, Any], most: int, binds: str) -> None:
+    request = RecommendationRequest(**{**form, "gpu": [form["gpu"]], "context": form["context"][0]})
     result = recommend(request)
     if most:
         choice = result.choices[0]
@@ -116,17 +114,17 @@ def _same_in_sweep(scenario: Scenario, most: int) -> None:
     assert table["fits"] == [batch <= most for batch in batches]
 
 
-def _same_in_validate(asked: dict[str, Any], deployment: Deployment, tokens: int | None) -> None:
-    if asked["engine"] is None:
+def _same_in_validate(form: dict[str, Any], deployment: Deployment, tokens: int | None) -> None:
+    if form["engine"] is None:
         return
     names = ("model", "gpu", "tp", "engine", "engine_version", "memory_fraction", "max_sequences")
-    inputs = {name: str(asked[name] or "") for name in (*names, "max_model_len")}
-    inputs |= {"row": "1", "vision": {None: "", False: "off"}[asked["vision"]]}
+    inputs = {name: str(form[name] or "") for name in (*names, "max_model_len")}
+    inputs |= {"row": "1", "vision": {None: "", False: "off"}[form["vision"]]}
     inputs["kv_dtype"] = deployment.formats.kv.id
-    found = predict([Row("memory", inputs, {}, {})])[0].values
+    values = predict([Row("memory", inputs, {}, {})])[0].values
     pool = deployment.memory.kv_pool_bytes_per_gpu / 2**30
-    assert found["kv_gib"] == pytest.approx(pool)
-    assert found.get("kv_tokens") == tokens
+    assert values["kv_gib"] == pytest.approx(pool)
+    assert values.get("kv_tokens") == tokens
 
 
 def test_arrays_of_contexts_give_what_each_gives() -> None:

@@ -17,7 +17,14 @@ from planner.engines.overheads import activation_bytes, buffer_bytes, graph_byte
 from planner.engines.pages import PageRules, kinds, pool_of
 from planner.engines.pool import UNBOUNDED, Pool
 from planner.engines.profiles import Engine, reported_bytes
-from planner.engines.settings import DEFAULTS, Resolved, Setting, Settings, gpus_per_node, resolve
+from planner.engines.settings import (
+    DEFAULTS,
+    MemorySettings,
+    Resolved,
+    Setting,
+    gpus_per_node,
+    resolve,
+)
 from planner.engines.tuples import compressed_pool
 from planner.hw import Accelerator
 from planner.models.parts import Formats
@@ -146,7 +153,7 @@ def plan_memory(
     sharding: Sharding,
     formats: Formats,
     engine: Engine,
-    settings: Settings = DEFAULTS,
+    settings: MemorySettings = DEFAULTS,
     latent: str = "latent",
 ) -> Memory:
     """Return what fits on an accelerator under a sharding, as the engine plans it.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from planner.engines.memory import Memory
-from planner.engines.settings import Settings
+from planner.engines.settings import MemorySettings
 from planner.models.spec import ModelSpec, Note
 from planner.precision import get_format
 from planner.step.parallel import Sharding
 
 
 def memory_notes(
-    spec: ModelSpec, sharding: Sharding, memory: Memory, settings: Settings, kv: str | None
+    spec: ModelSpec, sharding: Sharding, memory: Memory, settings: MemorySettings, kv: str | None
 ) -> tuple[Note, ...]:
     """Return the notes on settings, and on what was assumed of the memory."""
     notes = (
@@ -65,7 +65,7 @@ def _length(memory: Memory) -> Note | None:
     )
 
 
-def _pool(memory: Memory, settings: Settings) -> Note | None:
+def _pool(memory: Memory, settings: MemorySettings) -> Note | None:
     if settings.kv_pool_bytes is None:
         return None
     room = memory.requested_bytes_per_gpu - memory.weights_bytes_per_gpu
@@ -78,7 +78,7 @@ def _pool(memory: Memory, settings: Settings) -> Note | None:
     )
 
 
-def _host_layers(spec: ModelSpec, settings: Settings) -> Note | None:
+def _host_layers(spec: ModelSpec, settings: MemorySettings) -> Note | None:
     layers = settings.layers_on_gpu
     if layers is None or layers > spec.layers:
         return None
@@ -90,7 +90,7 @@ def _host_layers(spec: ModelSpec, settings: Settings) -> Note | None:
     )
 
 
-def _shared_tokens(settings: Settings) -> Note | None:
+def _shared_tokens(settings: MemorySettings) -> Note | None:
     if (settings.decode_cp or 1) == 1:
         return None
     return Note(
@@ -100,7 +100,7 @@ def _shared_tokens(settings: Settings) -> Note | None:
     )
 
 
-def _offload(settings: Settings) -> Note | None:
+def _offload(settings: MemorySettings) -> Note | None:
     if not settings.kv_offload_bytes:
         return None
     return Note(
@@ -110,7 +110,7 @@ def _offload(settings: Settings) -> Note | None:
     )
 
 
-def _adapters(memory: Memory, settings: Settings) -> Note | None:
+def _adapters(memory: Memory, settings: MemorySettings) -> Note | None:
     if settings.lora is None:
         return None
     return Note(
@@ -120,7 +120,7 @@ def _adapters(memory: Memory, settings: Settings) -> Note | None:
     )
 
 
-def _graphs(settings: Settings) -> Note | None:
+def _graphs(settings: MemorySettings) -> Note | None:
     if settings.graphs != "off":
         return None
     return Note(

@@ -53,8 +53,8 @@ class Term:
         return self._pages(context, self.reach + self.ahead)
 
     def _pages(self, context: Numeric, reach: int) -> Numeric:
-        kept = np.minimum(context, reach)
-        return self.count * (np.ceil(kept / self.tokens) + self.extra)
+        within = np.minimum(context, reach)
+        return self.count * (np.ceil(within / self.tokens) + self.extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class Store:
                 peak += count * (-(-context // tokens) + extra)
             else:
                 held += count * (-(-reach // tokens) + extra)
-                kept = context if context < furthest else furthest
-                peak += count * (-(-kept // tokens) + extra)
+                within = context if context < furthest else furthest
+                peak += count * (-(-within // tokens) + extra)
         if not held:
             return math.inf
         if peak == held:

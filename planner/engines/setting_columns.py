@@ -1,4 +1,4 @@
-"""Settings of an engine's memory in the columns of measured rows."""
+"""MemorySettings of an engine's memory in the columns of measured rows."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from planner.engines.settings import InvalidSetting, Lora, Settings
+from planner.engines.settings import InvalidSetting, Lora, MemorySettings
 
 COLUMNS = {"gpu_memory_utilization": "memory_fraction"}
 """Names under which rows of runs give a setting."""
 
 
-def settings_of(row: Mapping[str, str]) -> Settings:
+def settings_of(row: Mapping[str, str]) -> MemorySettings:
     """Return the settings that the columns of a row of runs give; blank cells are defaults.
 
     `lora` is adapters:rank; switches are on, off, 1 or 0. Raises InvalidSetting.
     """
     values: dict[str, Any] = {}
-    for each in fields(Settings):
+    for each in fields(MemorySettings):
         names = [each.name, *(column for column, name in COLUMNS.items() if name == each.name)]
         cell = next((row[name].strip() for name in names if (row.get(name) or "").strip()), "")
         if cell:
@@ -29,7 +29,7 @@ def settings_of(row: Mapping[str, str]) -> Settings:
                     f"{each.name}: {cell[:40]!r} is not such a setting; accepted: "
                     f"{_ACCEPTED.get(each.name, 'a whole number')}"
                 ) from None
-    return Settings(**values)
+    return MemorySettings(**values)
 
 
 def _whole(cell: str) -> int:

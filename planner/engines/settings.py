@@ -32,8 +32,8 @@ class Lora:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of an engine's memory as given; None is its default."""
+class MemorySettings:
+    """MemorySettings of an engine's memory as given; None is its default."""
 
     memory_fraction: float | None = None
     """Share of memory the engine plans with [-]."""
@@ -64,7 +64,7 @@ class Settings:
     """Whether encoders of images and sound are loaded."""
 
     @classmethod
-    def of(cls, source: Any) -> Settings:
+    def of(cls, source: Any) -> MemorySettings:
         """Return the settings that an object has as attributes of the same names."""
         values = {each.name: getattr(source, each.name) for each in fields(cls)}
         if (lora := values["lora"]) is not None:
@@ -72,7 +72,7 @@ class Settings:
         return cls(**values)
 
 
-DEFAULTS = Settings()
+DEFAULTS = MemorySettings()
 """Nothing given."""
 
 
@@ -93,7 +93,7 @@ class Resolved:
     used: tuple[Setting, ...]
     longest: int
     """Longest context of a sequence [token]."""
-    given: Settings
+    given: MemorySettings
     prefix_caching: bool
     decode_cp: int
     vision: bool
@@ -103,7 +103,7 @@ UNKNOWN_LENGTH = 2**17
 """Longest context taken where a model states none (assumption) [token]."""
 
 
-def resolve(engine: Engine, spec: ModelSpec, sharding: Sharding, given: Settings) -> Resolved:
+def resolve(engine: Engine, spec: ModelSpec, sharding: Sharding, given: MemorySettings) -> Resolved:
     """Return an engine, as it is on a device, with the settings given.
 
     Raises InvalidSetting, one line that names the field and what is accepted.
@@ -159,7 +159,9 @@ FIGURES = {
 """Figures of a profile by the setting whose default they are."""
 
 
-def _used(engine: Engine, given: Settings, defaults: Mapping[str, Any]) -> tuple[Setting, ...]:
+def _used(
+    engine: Engine, given: MemorySettings, defaults: Mapping[str, Any]
+) -> tuple[Setting, ...]:
     """List what applies to the engine: what was given, and the defaults with their origin."""
     used = []
     for name, default in defaults.items():
@@ -190,7 +192,7 @@ def _graph_sequences(engine: Engine, graphs: str | int | None) -> int:
     return graphs if isinstance(graphs, int) else engine.graph_sequences
 
 
-def _check(engine: Engine, spec: ModelSpec, sharding: Sharding, given: Settings) -> None:
+def _check(engine: Engine, spec: ModelSpec, sharding: Sharding, given: MemorySettings) -> None:
     for each in fields(given):
         if each.name in engine.lacks and getattr(given, each.name) is not None:
             accepted = engine.lacks[each.name]
@@ -205,7 +207,7 @@ def _check(engine: Engine, spec: ModelSpec, sharding: Sharding, given: Settings)
         )
 
 
-def _check_lengths(spec: ModelSpec, given: Settings) -> None:
+def _check_lengths(spec: ModelSpec, given: MemorySettings) -> None:
     longest, chunk = given.max_model_len, given.max_batched_tokens
     if longest and spec.max_context and longest > spec.max_context:
         raise InvalidSetting(
@@ -219,7 +221,7 @@ def _check_lengths(spec: ModelSpec, given: Settings) -> None:
         )
 
 
-def _check_split(spec: ModelSpec, sharding: Sharding, given: Settings) -> None:
+def _check_split(spec: ModelSpec, sharding: Sharding, given: MemorySettings) -> None:
     if given.nodes and sharding.gpus % given.nodes:
         accepted = [n for n in range(1, sharding.gpus + 1) if sharding.gpus % n == 0]
         raise InvalidSetting(

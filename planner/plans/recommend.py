@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner import answer
 from planner.deployment import Deployment, Options, deploy
-from planner.engines.settings import InvalidSetting, Settings
+from planner.engines.settings import InvalidSetting, MemorySettings
 from planner.engines.support import check_version
 from planner.hw import Accelerator, get_accelerator, list_accelerators, price_per_hour
 from planner.models import get_model
@@ -18,8 +18,7 @@ from planner.models.spec import Note
 from planner.plans.columns import columns
 from planner.plans.editions import current_editions
 from planner.plans.targets import largest_batch
-from planner.scenario import DEFAULT_CONTEXT, Count, Positive, Short
-from planner.settings import EngineSettings
+from planner.scenario import DEFAULT_CONTEXT, Count, EngineSettings, Positive, Short
 from planner.step.parallel import InvalidSharding, Sharding
 from planner.step.timing import BOUNDS
 from planner.workload.distributions import Tokens
@@ -32,7 +31,7 @@ WITHOUT_DOMAIN = 8
 """Cards a host without a scale-up link is tried with, over PCIe [-]."""
 
 
-class Wanted(BaseModel):
+class RecommendationFields(BaseModel):
     """A model, a context and an optional TPOT limit, over some accelerators or all."""
 
     model: Short | dict[str, Any]
@@ -52,7 +51,7 @@ class Wanted(BaseModel):
     engine_version: Short | None = None
 
 
-class RecommendationRequest(EngineSettings, Wanted):
+class RecommendationRequest(EngineSettings, RecommendationFields):
     """What is wanted of which model, and the settings of the engine's memory."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -155,7 +154,11 @@ def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[D
     reason = ""
     spec = get_model(request.model)
     options = Options(
-        request.weights, request.kv, request.engine, request.engine_version, Settings.of(request)
+        request.weights,
+        request.kv,
+        request.engine,
+        request.engine_version,
+        MemorySettings.of(request),
     )
     deployments: list[Deployment] = []
     for ranks in _degrees(request, accelerator):

@@ -10,7 +10,7 @@ from planner.deployment import Deployment, Options, deploy
 from planner.engines.profiles import get_engine
 from planner.engines.report import EngineMemory, engine_report
 from planner.engines.setting_columns import settings_of
-from planner.engines.settings import DEFAULTS, Settings
+from planner.engines.settings import DEFAULTS, MemorySettings
 from planner.errors import InvalidInput
 from planner.hw import get_accelerator
 from planner.models import UnknownModel, get_model
@@ -34,7 +34,7 @@ class StartUp:
     config_file: str = ""
     tp: int = 1
     pp: int = 1
-    settings: Settings = DEFAULTS
+    settings: MemorySettings = DEFAULTS
     weight_format: str = ""
     kv_dtype: str = ""
     kv_layout: str = ""

@@ -24,15 +24,15 @@ SETTINGS: tuple[dict[str, Any], ...] = (
 def test_the_service_gives_the_same_memory(
     shared: Client, model: str, settings: dict[str, Any]
 ) -> None:
-    asked = {"model": model, "gpu": "h200-sxm", "tp": 2, "engine": "vllm", "context": [777]}
-    answered = shared.post("/v1/plans", json={**asked, **settings})
+    body = {"model": model, "gpu": "h200-sxm", "tp": 2, "engine": "vllm", "context": [777]}
+    answered = shared.post("/v1/plans", json={**body, **settings})
     assert answered.status_code == 200
-    expected = plan(Scenario(**asked, **settings)).memory
+    expected = plan(Scenario(**body, **settings)).memory
     assert answered.json()["memory"] == expected.model_dump(mode="json")
 
 
 def test_an_impossible_setting_is_a_problem_that_names_it(shared: Client) -> None:
-    asked = {"model": "openai/gpt-oss-120b", "gpu": "h200-sxm", "engine": "vllm"}
-    answered = shared.post("/v1/plans", json={**asked, "layers_on_gpu": 3})
+    body = {"model": "openai/gpt-oss-120b", "gpu": "h200-sxm", "engine": "vllm"}
+    answered = shared.post("/v1/plans", json={**body, "layers_on_gpu": 3})
     assert answered.status_code == 422
     assert "layers_on_gpu: not of vLLM" in answered.text

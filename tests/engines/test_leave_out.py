@@ -18,7 +18,7 @@ from scipy.optimize import least_squares
 from planner.engines.memory import plan_memory
 from planner.engines.overheads import activation_bytes, graph_bytes
 from planner.engines.profiles import GIB, get_engine
-from planner.engines.settings import Settings
+from planner.engines.settings import MemorySettings
 from planner.fitting.committed import committed_rows
 from planner.hw import get_accelerator
 from planner.models.parts import Formats
@@ -27,7 +27,7 @@ from planner.runs.rows import Row
 from planner.runs.startups import StartUp, deployment_of_start
 from planner.step.parallel import Sharding
 
-AS_STARTED = Settings(memory_fraction=0.95)
+AS_STARTED = MemorySettings(memory_fraction=0.95)
 NAMES = ("logits_copies", "hidden_copies", "layer_copies", "narrow_copies", "workspace_copies")
 START = (3.0, 1.0, 3.0, 1.0, 1.0)
 

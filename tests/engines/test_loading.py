@@ -8,7 +8,7 @@ from planner.engines.loading import Loading, loaded_bytes
 from planner.engines.memory import plan_memory
 from planner.engines.overheads import Overheads, activation_bytes, buffer_bytes
 from planner.engines.profiles import GIB, get_engine, reported_bytes
-from planner.engines.settings import Settings
+from planner.engines.settings import MemorySettings
 from planner.hw import get_accelerator
 from planner.hw.inline import override
 from planner.models import get_model
@@ -128,7 +128,7 @@ def test_pool_by_fraction_and_by_reserve() -> None:
         profile = get_engine(engine)
         return (
             plan_memory(
-                spec, gpu, split, formats, profile, Settings(memory_fraction=fraction)
+                spec, gpu, split, formats, profile, MemorySettings(memory_fraction=fraction)
             ).kv_pool_bytes_per_gpu
             / GIB
         )
@@ -158,7 +158,7 @@ def test_neutral_is_a_tenth_of_nominal_memory_less() -> None:
 def test_sequences_take_whole_blocks() -> None:
     spec = get_model("Qwen/Qwen2.5-7B-Instruct")
     gpu = get_accelerator("h100-sxm5")
-    tokens = Settings(kv_pool_bytes=64 * 57_344)  # 28 layers · 2 · 4 heads · 128 · 2 B
+    tokens = MemorySettings(kv_pool_bytes=64 * 57_344)  # 28 layers · 2 · 4 heads · 128 · 2 B
     few = plan_memory(spec, gpu, Sharding(), spec.formats(), VLLM, tokens)
     assert few.max_batch(16) == 4
     assert few.max_batch(17) == 2

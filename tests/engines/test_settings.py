@@ -10,7 +10,7 @@ from planner import Scenario, plan
 from planner.answer import MemoryAnswer
 from planner.deployment import deployment_of
 from planner.engines.setting_columns import settings_of
-from planner.engines.settings import InvalidSetting, Lora, Settings
+from planner.engines.settings import InvalidSetting, Lora, MemorySettings
 from planner.errors import one_line
 
 GIB = 2.0**30
@@ -185,9 +185,9 @@ def test_what_was_used_is_listed_with_its_origin() -> None:
     ],
 )
 def test_impossible_settings_are_refused_in_one_line(fields: dict[str, Any], message: str) -> None:
-    asked = Scenario(**{**QWEN, "engine": "vllm", "engine_version": "0.19.0", **fields})
+    scenario = Scenario(**{**QWEN, "engine": "vllm", "engine_version": "0.19.0", **fields})
     with pytest.raises(InvalidSetting) as caught:
-        deployment_of(asked)
+        deployment_of(scenario)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
@@ -219,7 +219,7 @@ def test_columns_of_rows_give_settings() -> None:
         "vision": "off",
         "block_size": "",
     }
-    assert settings_of(row) == Settings(
+    assert settings_of(row) == MemorySettings(
         memory_fraction=0.95, max_model_len=8192, lora=Lora(4, 16), graphs="off", vision=False
     )
     with pytest.raises(InvalidSetting, match=r"^memory_fraction: '1.5'"):
