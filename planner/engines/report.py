@@ -36,7 +36,10 @@ def engine_report(memory: Memory, engine: Engine, gpus: int = 1) -> EngineMemory
     if engine.whole_model:
         kv, tokens = memory.pool.stores[0].needed(1, memory.longest) * gpus, memory.longest
     elif kv <= 0:
-        note = "nothing is left for the cache: the engine refuses to start"
+        note = (
+            f"nothing is left for the cache: {-kv / GIB:.2f} GiB short; an engine that started all "
+            f"the same was given more memory, or fewer sequences or tokens a step"
+        )
     return EngineMemory(
         weights_gib=memory.weights_bytes_per_gpu * (gpus if engine.whole_model else 1) / GIB,
         kv_gib=kv / GIB,

@@ -148,12 +148,18 @@ def test_rows_of_one_engine_version_within_two_percent() -> None:
     assert max(off.values()) <= 0.02
 
 
-def test_an_engine_that_refused_to_start_is_refused() -> None:
+def test_where_an_engine_refused_to_start_nothing_is_left() -> None:
     # Llama-3.3-70B FP8 on one H100: printed −1.44 GiB for the cache.
     found = predicted("M0090")
     assert found.kv_gib == pytest.approx(-1.44, abs=0.05)
     assert found.kv_tokens == 0
-    assert "refuses to start" in found.note
+    assert found.note.startswith("nothing is left for the cache: 1.4")
+
+
+def test_no_start_that_ran_is_said_to_have_been_refused() -> None:
+    for row in rows():
+        if row.inputs["row"] not in REFUSED:
+            assert "refuse" not in predicted(row.inputs["row"]).note
 
 
 def test_whole_model_reports_are_the_cache_of_one_context() -> None:
