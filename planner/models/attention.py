@@ -186,7 +186,7 @@ class Indexer(Mixer):
 
     def caches(self) -> tuple[Cache, ...]:
         """One key per `cache_stride` tokens."""
-        return (Cache(self.head_dim / self.cache_stride, 1),)
+        return (Cache(self.head_dim / self.cache_stride, 1, index=True),)
 
     def states(self) -> tuple[State, ...]:
         """None."""
@@ -224,9 +224,9 @@ class Indexer(Mixer):
                 compute="bf16",
                 activation_values_per_token=self.heads * (self.head_dim + self.head_weights),
                 flops_per_cached=2.0 * self.heads * self.head_dim / self.cache_stride,
-                bytes_per_cached=self.head_dim * formats.kv.bytes / self.cache_stride,
+                bytes_per_cached=self.head_dim * formats.index_kv.bytes / self.cache_stride,
                 flop_ways=1,
                 cache_ways=1,
-                weight_format=formats.kv.id,
+                weight_format=formats.index_kv.id,
             ),
         )
