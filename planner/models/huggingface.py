@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -11,8 +10,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from planner.models.decoder import EXPERTS, HIDDEN, LAYERS, Importer, Moe, Traits, decoder
+from planner.models.assumed import read_assumed
+from planner.models.decoder import HIDDEN, LAYERS, Importer
+from planner.models.defaults import class_defaults, flat_defaults, inner_type
+from planner.models.encoders import count_encoders
 from planner.models.reader import ConfigError, Reader, first_key
+from planner.models.refusals import refuse
 from planner.models.spec import ModelSpec
 
 FAMILIES = (
@@ -36,16 +39,18 @@ FAMILIES = (
     "mamba",
     "mamba_hybrids",
     "lfm2",
+    "lfm3",
+    "delta_hybrids",
+    "looped",
+    "jetmoe",
+    "ernie_vl",
+    "gated_latent",
+    "inkling",
 )
 """Modules of `planner.models.families`; each declares MODEL_TYPES, one importer a type."""
 
 LARGEST_FILE = 10_000_000
 """Size of the largest config read [byte]."""
-
-CACHE_FIELDS = re.compile(
-    r"window|layer_types|layers_block_type|hybrid|pattern|mamba|ssm|linear_|conv|state|sparse|index_"
-)
-"""Names of fields that change what a layer keeps of a sequence."""
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
@@ -85,14 +90,20 @@ def read_config(
     root = Reader(config)
     table = family_types(family) if family else importers()
     text = _text_reader(_text_reader(root, table), table)
-    named = root.text("model_type"), text.text("model_type")
+    named = text.text("model_type"), root.text("model_type")
+    refuse(root, text)
     importer = next((table[name] for name in named if name in table), read_assumed)
     spec = importer(text)
+    encoders = count_encoders(text)
+    _note_defaults(root)
     spec = replace(
         spec,
         id=model_id,
-        model_type=next(filter(None, named), "unknown"),
+        model_type=root.text("model_type") or named[0] or "unknown",
         source=source,
+        vision_params=encoders.vision,
+        audio_params=encoders.audio,
+        encoder_range=encoders.range,
         notes=spec.notes + tuple(root.notes),
     )
     return spec, root.used
@@ -102,55 +113,29 @@ def _text_reader(reader: Reader, table: Mapping[str, Importer]) -> Reader:
     """Return a reader of the nested object that describes the text decoder, if there is one."""
     name = first_key(reader.config, _NESTED)
     inner = reader.config[name] if name else None
-    if not isinstance(inner, Mapping):
-        return reader
+    if name is None or not isinstance(inner, Mapping):
+        return _with_defaults(reader)
     sized = first_key(inner, HIDDEN + LAYERS) or first_key(inner, _NESTED)
     known = not first_key(reader.config, HIDDEN) and str(inner.get("model_type")) in table
-    return (reader.nested(name or "") or reader) if sized or known else reader
+    nested = reader.nested(name) if sized or known else None
+    return _with_defaults(reader if nested is None else nested, name)
 
 
-def read_assumed(reader: Reader) -> ModelSpec:
-    """Read a config of unknown model_type as a plain decoder, and note what was assumed."""
-    name = reader.text("model_type")
-    kind = f"model_type {name!r} is unknown" if name else "there is no model_type"
-    traits, reading = assumed_traits(reader)
-    try:
-        spec = decoder(traits)(reader)
-    except ConfigError as error:
-        raise ConfigError(f"{error} ({kind})") from error
-    unread = _unread(reader)
-    reading += f"; not read: {', '.join(unread)}" if unread else ""
-    reader.note("assumed_architecture", f"{kind}: read as {reading}")
-    return spec
+def _with_defaults(reader: Reader, name: str = "") -> Reader:
+    """Give `reader` the class defaults of its type, which its outer object may imply."""
+    own = reader.text("model_type")
+    if reader.outer is None:
+        reader.class_defaults = flat_defaults(own)
+    else:
+        implied = inner_type(reader.outer.text("model_type"), name)
+        reader.class_defaults = class_defaults(own or implied)
+    return reader
 
 
-def _unread(reader: Reader) -> list[str]:
-    """Return fields that were not read and may say that layers keep less cache, or a state."""
-    config = reader.config
-    plain: list[Any] = [None, False, "full_attention", "attention"]
-    if config.get("use_sliding_window") is False:
-        plain.append(config.get("sliding_window"))
-    return [
-        name
-        for name, value in config.items()
-        if name not in reader.used
-        and CACHE_FIELDS.search(name)
-        and not all(item in plain for item in (value if isinstance(value, list) else [value]))
-    ]
-
-
-def assumed_traits(reader: Reader) -> tuple[Traits, str]:
-    """Return traits for an unknown model_type, from the fields it has, and them in words."""
-    latent, moe = reader.has("kv_lora_rank"), reader.has(*EXPERTS)
-    traits = Traits(
-        qkv_bias=first_key(reader.config, ("attention_bias", "qkv_bias", "use_bias")) or False,
-        mlp_bias="mlp_bias",
-        latent=latent,
-        moe=Moe(shared_width=("shared_expert_intermediate_size",)) if moe else None,
-    )
-    attention = "latent attention (MLA)" if latent else "grouped-query attention"
-    mlp = "a mixture of gated experts" if moe else "a gated MLP"
-    return traits, f"a pre-norm decoder with {attention} and {mlp}"
+def _note_defaults(root: Reader) -> None:
+    if root.assumed:
+        fields = ", ".join(f"{name} {value}" for name, value in sorted(root.assumed.items()))
+        root.note("class_defaults", f"not in the file, so the default of its class: {fields}")
 
 
 def import_file(path: Path | str) -> ModelSpec:

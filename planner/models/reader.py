@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.errors import InvalidInput
+from planner.models.defaults import ties_inside
 from planner.models.spec import Note
 
 LARGEST = {"layers": 4096, "hidden": 2**20, "heads": 2**16, "experts": 2**16, "default": 10**9}
@@ -34,8 +35,9 @@ class Reader:
     """A view of one (possibly nested) config that validates, and remembers what was used.
 
     `used` collects the fields an importer read, which is what the catalogue keeps of a config;
-    `notes` what it had to assume. A reader that `inherits` looks for every field it lacks in its
-    parent, others for those of `OUTER`.
+    `notes` what it had to assume, `assumed` the defaults that stood in for fields it lacks:
+    `defaults` of the family, else `class_defaults` of the type. A reader that `inherits` looks for
+    every field it lacks in its parent, others for those of `OUTER`.
     """
 
     def __init__(
@@ -55,7 +57,9 @@ class Reader:
         self.inherits = inherits
         self.used: dict[str, Any] = {}
         self.notes: list[Note] = parent.notes if parent else []
+        self.assumed: dict[str, Any] = parent.assumed if parent else {}
         self.defaults: Mapping[str, Any] = {}
+        self.class_defaults: Mapping[str, Any] = {}
 
     def nested(self, *names: str) -> Reader | None:
         """Return a reader of the first of `names` that holds an object, or None."""
@@ -78,8 +82,8 @@ class Reader:
     def raw(self, *names: str) -> Any:
         """Return the first value among `names` that is present and not null, else None.
 
-        A field may stand in the object around this one (see the class). A field in neither has the
-        value of `defaults`, if any: an explicit null is not a missing field.
+        A field may stand in the object around this one (see the class). A field in neither has its
+        default, if any: an explicit null is not a missing field.
         """
         for name in names:
             if self.config.get(name) is not None:
@@ -91,7 +95,28 @@ class Reader:
                 return value
         if any(self.stated(name) for name in names):
             return None
-        return next((self.defaults[name] for name in names if name in self.defaults), None)
+        return self._default(names)
+
+    def _default(self, names: tuple[str, ...]) -> Any:
+        for defaults in (self.defaults, self.class_defaults):
+            for name in names:
+                if name in defaults:
+                    if defaults[name]:
+                        self.assumed[f"{self.path}{name}"] = defaults[name]
+                    return defaults[name]
+        return None
+
+    def tied(self, default: bool) -> bool:
+        """Return whether head and embedding are one table.
+
+        Where the objects around a text_config say it too, the outermost decides, as in the
+        reference implementation; an outer class without the field ties nothing. `default` is the
+        family's own.
+        """
+        deciding = _outermost(self, "tie_word_embeddings")
+        if deciding is self and self.outer and not ties_inside(self.outer.text("model_type")):
+            return False
+        return deciding.flag("tie_word_embeddings", default=default)
 
     def stated(self, name: str) -> bool:
         """Return whether `name` is in the file at all, be it null."""
@@ -188,6 +213,17 @@ class Reader:
         if values is not None and len(values) < layers:
             raise ConfigError(f"{self.path}{names[0]}: {len(values)} entries for {layers} layers")
         return None if values is None else values[:layers]
+
+
+def _outermost(reader: Reader, name: str) -> Reader:
+    """Return the outermost reader around `reader` whose object states `name`, else itself."""
+    stating = reader
+    outer = reader.outer
+    while outer is not None:
+        if outer.config.get(name) is not None:
+            stating = outer
+        outer = outer.outer
+    return stating
 
 
 def every(period: int, layers: int, offset: int = 0) -> list[bool]:

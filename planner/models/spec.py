@@ -59,7 +59,14 @@ class ModelSpec:
     """Multi-token-prediction layers; not counted in `total_params`."""
     mtp_other_params: int = 0
     vision_params: int = 0
-    """Parameters of an image encoder, where known: loaded by engines, not used to decode [-]."""
+    """Parameters of image and video encoders and their projection: loaded by engines, unless told
+    not to, and not used to decode [-]."""
+    audio_params: int = 0
+    """Those of an audio encoder [-]."""
+    params_range: tuple[int, int] | None = None
+    """Least and most `total_params` where the architecture is assumed, not known [-]."""
+    encoder_range: tuple[int, int] | None = None
+    """Least and most `encoder_params` where an encoder's type is not known [-]."""
     max_context: int | None = None
     state_dtype: str | None = None
     """Format the checkpoint asks for its recurrent state in."""
@@ -107,6 +114,11 @@ class ModelSpec:
         """Parameters of the network that decodes, without multi-token-prediction layers [-]."""
         head = 0 if self.tied_embeddings else self.lm_head_params
         return self.embedding_params + head + self.other_params + _stored_params(self.groups)
+
+    @property
+    def encoder_params(self) -> int:
+        """Parameters of all encoders beside the decoder [-]."""
+        return self.vision_params + self.audio_params
 
     @cached_property
     def routed_params(self) -> int:
