@@ -28,6 +28,23 @@ KEPT_ANYWAY = {"layer_scale_init_value", "use_mean_pooling", "num_visual_indicat
 LONGEST = 8
 BROKEN = Exception
 """A configuration class without usable defaults raises errors of its own library, of any kind."""
+INPUTS = {
+    "hidden_size",
+    "n_embd",
+    "d_model",
+    "num_attention_heads",
+    "n_head",
+    "num_heads",
+    "num_hidden_layers",
+    "n_layer",
+    "num_layers",
+    "mamba_expand",
+    "expand",
+    "intermediate_size",
+    "embed_dim",
+    "num_key_value_heads",
+}
+"""Fields that others are computed from."""
 UNBUILT = {"encoder-decoder", "speech-encoder-decoder", "vision-encoder-decoder"}
 """Encoder-decoders whose configuration cannot be made without its two halves."""
 
@@ -47,6 +64,24 @@ def sized(name: str, value: Any) -> bool:
     return isinstance(value, (bool, int, float))
 
 
+def computed(config: Any, fields: dict[str, Any]) -> set[str]:
+    """Return the fields that the class computes from others where a file leaves them out."""
+    derived: set[str] = set()
+    for name, value in fields.items():
+        if name not in INPUTS or not isinstance(value, int) or not value:
+            continue
+        try:
+            other = type(config)(**{name: 2 * value}).to_dict()
+        except BROKEN:
+            continue
+        derived |= {
+            field
+            for field, twice in other.items()
+            if field != name and fields.get(field) != twice and not isinstance(twice, dict)
+        }
+    return derived
+
+
 def facts(config: Any, types: dict[str, dict[str, Any]]) -> None:
     """Add the defaults of a configuration, and of those inside it, to `types`."""
     fields = config.to_dict()
@@ -55,7 +90,12 @@ def facts(config: Any, types: dict[str, dict[str, Any]]) -> None:
         for name, value in fields.items()
         if isinstance(value, dict) and value.get("model_type")
     }
-    entry = {name: value for name, value in fields.items() if sized(name, value)}
+    derived = computed(config, fields)
+    entry = {
+        name: value
+        for name, value in fields.items()
+        if sized(name, value) and name not in derived
+    }
     if subs:
         entry["_sub"] = subs
     types.setdefault(config.model_type, entry)

@@ -37,8 +37,10 @@ CONTEXT = (
     "max_seq_len",
     "seq_length",
     "max_sequence_length",
-    "model_max_length",
+    "context_length",
 )
+LONGEST = ("model_max_length",)
+"""The longest context a model was trained for, which may exceed the table of positions."""
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 TOP_K = (
     "num_experts_per_tok",
@@ -300,6 +302,12 @@ def read_dtype(reader: Reader) -> str:
     return "bf16"
 
 
+def read_context(reader: Reader) -> int | None:
+    """Return the longest context [token]: the larger of positions and `model_max_length`."""
+    stated = [reader.size(*names) for names in (CONTEXT, LONGEST) if reader.has(*names)]
+    return max(stated, default=None)
+
+
 def assemble(
     reader: Reader,
     blocks: Iterable[Block] | tuple[LayerGroup, ...],
@@ -330,7 +338,7 @@ def assemble(
         quantization=read_quantization(reader),
         head_params=head_params,
         other_params=hidden if other_params is None else other_params,
-        max_context=reader.size(*CONTEXT) if reader.has(*CONTEXT) else None,
+        max_context=read_context(reader),
         **fields,
     )
 

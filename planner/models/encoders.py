@@ -17,16 +17,30 @@ from typing import Any
 
 from planner.models.decoder import HIDDEN
 from planner.models.defaults import class_defaults, inner_type
-from planner.models.formulas import evaluate
+from planner.models.formulas import MissingField, evaluate
 from planner.models.reader import ConfigError, Reader
 
 _FILE = Path(__file__).parent / "facts" / "encoders.json"
 _ENCODER = re.compile(r"^(vision|visual|audio|image|video|speech|vit|vq)(_\w+)?_(config|tower)$")
 _AUDIO = re.compile(r"audio|speech|asr|sound")
 _LARGEST = 10**9
+_ALIASES: Mapping[str, tuple[str, ...]] = {
+    "hidden_size": (*HIDDEN, "vt_hidden_size"),
+    "num_hidden_layers": ("vt_num_hidden_layers", "depth", "num_layers"),
+    "depth": ("num_hidden_layers",),
+    "intermediate_size": ("vt_intermediate_size",),
+    "num_attention_heads": ("vt_num_attention_heads", "num_heads"),
+    "num_heads": ("num_attention_heads",),
+    "num_channels": ("in_channels", "in_chans"),
+    "in_channels": ("in_chans", "num_channels"),
+    "pos_emb_height": ("init_pos_emb_height",),
+    "pos_emb_width": ("init_pos_emb_width",),
+}
+"""Other names of the fields that formulas name."""
 
-WIDTH = (*HIDDEN, "embed_dim", "width", "hidden_dim")
-DEPTH = ("num_hidden_layers", "depth", "encoder_layers", "num_layers", "n_layers", "layers")
+WIDTH = (*HIDDEN, "embed_dim", "width", "hidden_dim", "vt_hidden_size")
+DEPTH = (
+    "vt_num_hidden_layers","num_hidden_layers", "depth", "encoder_layers", "num_layers", "n_layers", "layers")
 INNER = ("intermediate_size", "mlp_dim", "encoder_ffn_dim", "ffn_dim")
 
 
@@ -66,8 +80,7 @@ class _Fields(Mapping[str, Any]):
             return self._more[name]
         if isinstance(self._reader.config.get(name), Mapping):
             return _Fields(_inside(self._reader, name))
-        names = HIDDEN if name == "hidden_size" and "hidden_size" not in self._reader.config else ()
-        value = self._reader.raw(name, *names)
+        value = self._reader.raw(name, *_ALIASES.get(name, ()))
         if value is None and not self._reader.stated(name):
             raise KeyError(name)
         _check(f"{self._reader.path}{name}", value)
@@ -144,23 +157,35 @@ def _inside(reader: Reader, name: str) -> Reader:
     inner = reader.nested(name)
     if inner is None:
         raise ConfigError(f"{reader.path}{name}: expected a JSON object")
-    outer_type = str(reader.config.get("model_type") or "")
-    stated = inner.config.get("model_type")
-    kind = inner.text("model_type") if isinstance(stated, str) else inner_type(outer_type, name)
-    inner.class_defaults = class_defaults(kind)
+    inner.class_defaults = class_defaults(_kind(inner, name))
     return inner
+
+
+def _kind(reader: Reader, name: str) -> str:
+    """Return the type of the encoder config `name`: as stated, or as the class around it has it.
+
+    Published files may leave it out, repeat the model's own type, or name a relative.
+    """
+    around = str(reader.outer.config.get("model_type") or "") if reader.outer else ""
+    implied = inner_type(around, name)
+    stated = reader.config.get("model_type")
+    if isinstance(stated, str):
+        reader.text("model_type")
+        if stated in _table()["towers"] and not (implied and implied.startswith(around)):
+            return stated
+    return implied or (stated if isinstance(stated, str) else "")
 
 
 def _tower(reader: Reader) -> tuple[int, int, int]:
     """Return the parameters of an encoder, and at least and at most how many."""
     name = reader.path.rstrip(".").rpartition(".")[2]
-    outer_type = str(reader.outer.config.get("model_type") or "") if reader.outer else ""
-    kind = str(reader.config.get("model_type") or "")
-    formulas = _table()["towers"]
-    formula = formulas.get(kind) or formulas.get(inner_type(outer_type, name))
+    formula = _table()["towers"].get(_kind(reader, name))
     if formula is None:
         return _bounded(reader)
-    params = evaluate(formula, _Fields(reader))
+    try:
+        params = evaluate(formula, _Fields(reader))
+    except MissingField:
+        return _bounded(reader)
     return params, params, params
 
 
@@ -171,8 +196,12 @@ def _bounded(reader: Reader) -> tuple[int, int, int]:
     for embeddings, patches and norms as a tenth of that and 20,000 positions.
     """
     if not (reader.has(*WIDTH) and reader.has(*DEPTH)):
-        named = f"{reader.path.rstrip('.')}: hidden_size and num_hidden_layers are missing"
-        raise ConfigError(f"{named}, so the encoder cannot be sized")
+        reader.note(
+            "encoder_unsized",
+            f"{reader.path.rstrip('.')} states no width and depth that are read, so its encoder is"
+            " not counted: engines load more than the bytes of the decoder",
+        )
+        return 0, 0, 0
     width, depth = reader.size(*WIDTH), reader.size(*DEPTH)
     inner = reader.size(*INNER, default=int(width * reader.number("mlp_ratio", default=4)))
     low = depth * (4 * width * width + 2 * width * inner)
@@ -184,6 +213,8 @@ def _unknown(holder: Reader, text: Reader, name: str) -> Encoders:
     """Return an encoder beside a model type whose join to it is not known, between bounds."""
     reader = _inside(holder, name)
     params, low, high = _tower(reader)
+    if not params:
+        return Encoders()
     width = reader.size(*WIDTH) if reader.has(*WIDTH) else 0
     model = text.size(*HIDDEN) if text.has(*HIDDEN) else width
     joined = 4 * width * (4 * width + model)

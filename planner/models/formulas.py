@@ -11,6 +11,10 @@ from typing import Any
 
 from planner.models.reader import ConfigError
 
+class MissingField(ConfigError):
+    """A formula names a field that the config lacks."""
+
+
 Scope = Mapping[str, Any]
 """What the names of a formula mean: numbers, lists of numbers, or further scopes (`text.hidden`)."""
 
@@ -96,6 +100,8 @@ def evaluate(formula: str, scope: Scope) -> int:
     """
     try:
         value = _value(_parsed(formula), scope)
+    except MissingField:
+        raise
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, IndexError) as error:
         raise ConfigError(f"the formula {formula!r} has no value: {error}") from None
     if not isinstance(value, (int, float)) or not 0 <= value <= LARGEST:
@@ -152,4 +158,4 @@ def _field(scope: Any, name: str) -> Any:
     try:
         return scope[name]
     except KeyError:
-        raise ConfigError(f"{name}: missing") from None
+        raise MissingField(f"{name}: missing") from None

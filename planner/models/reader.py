@@ -67,6 +67,9 @@ class Reader:
             value = self.config.get(name)
             if isinstance(value, Mapping):
                 child = Reader(value, f"{self.path}{name}.", self)
+                before = self.used.get(name)
+                if isinstance(before, dict) and before is not value:
+                    child.used = before
                 self.used[name] = child.used
                 return child
         return None

@@ -71,6 +71,8 @@ class ModelSpec:
     state_dtype: str | None = None
     """Format the checkpoint asks for its recurrent state in."""
     source: str = ""
+    unchecked: bool = False
+    """Whether its fields were recalled and never compared with a published copy."""
     notes: tuple[Note, ...] = ()
 
     def _parts(

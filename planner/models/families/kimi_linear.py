@@ -97,8 +97,16 @@ def _experts(reader: Reader, shape: Shape) -> tuple[Part, ...]:
     )
 
 
+def _nested(reader: Reader) -> ModelSpec:
+    """Read a Kimi-Linear, which may be the decoder of a Kimi-K3.
+
+    The published state of Kimi-K3 keeps taps − 1 rows a convolution.
+    """
+    inside = reader.outer is not None and reader.outer.text("model_type") == "kimi_k3"
+    return kimi_linear(conv_rows_short=int(inside))(reader)
+
+
 MODEL_TYPES: dict[str, Importer] = {
-    "kimi_linear": kimi_linear(),
-    # The published state of Kimi-K3 keeps taps − 1 rows a convolution.
+    "kimi_linear": _nested,
     "kimi_k3": kimi_linear(conv_rows_short=1),
 }

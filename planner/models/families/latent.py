@@ -21,8 +21,9 @@ _DEEPSEEK_V3 = Traits(
 _TABLE: dict[str, Traits] = {
     "deepseek_v2": Traits(
         qkv_bias="attention_bias",
+        mlp_bias="mlp_bias",
         latent=True,
-        moe=Moe(),
+        moe=Moe(shared_bias="mlp_bias"),
         # The class has none; the published DeepSeek-V2 and V2-Lite both take six.
         defaults={**_RANKS, "num_experts_per_tok": 6},
     ),

@@ -237,8 +237,10 @@ def _zamba_hybrids(reader: Reader) -> list[bool]:
 
 def _zamba_mamba(reader: Reader, hidden: int) -> Mamba2:
     inner = hidden * reader.size("mamba_expand", "expansion_factor", default=2)
-    headed = inner // reader.size("mamba_headdim", default=64)
-    heads = reader.size("n_mamba_heads", default=max(1, headed))
+    if reader.has("mamba_headdim") and not reader.stated("n_mamba_heads"):
+        heads = inner // reader.size("mamba_headdim")
+    else:
+        heads = reader.size("n_mamba_heads", default=max(1, inner // 64))
     if not heads or inner % heads:
         raise ConfigError(f"{reader.path}n_mamba_heads: {heads} does not divide width {inner}")
     return Mamba2(
