@@ -304,8 +304,14 @@ def read_dtype(reader: Reader) -> str:
 
 def read_context(reader: Reader) -> int | None:
     """Return the longest context [token]: the larger of positions and `model_max_length`."""
-    stated = [reader.size(*names) for names in (CONTEXT, LONGEST) if reader.has(*names)]
-    return max(stated, default=None)
+    stated = [
+        reader.size(*names)
+        for names in (CONTEXT, LONGEST)
+        if any(reader.config.get(name) is not None for name in names)
+    ]
+    if stated:
+        return max(stated)
+    return reader.size(*CONTEXT, *LONGEST) if reader.has(*CONTEXT, *LONGEST) else None
 
 
 def assemble(

@@ -134,7 +134,7 @@ def _known(holder: Reader, text: Reader, path: str, formula: str) -> Encoders:
     reader = holder
     for name in filter(None, path.split(".")):
         if not isinstance(reader.config.get(name), Mapping):
-            if not reader.stated(name):
+            if not reader.stated(name) and text is not holder:
                 reader.note(
                     "encoder_missing", f"{reader.path}{name} is missing: no encoder is counted"
                 )

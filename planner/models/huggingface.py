@@ -71,23 +71,33 @@ def family_types(family: str) -> dict[str, Importer]:
 
 
 def import_config(
-    config: Mapping[str, Any], model_id: str = "", source: str = "", family: str = ""
+    config: Mapping[str, Any],
+    model_id: str = "",
+    source: str = "",
+    family: str = "",
+    whole: bool = False,
 ) -> ModelSpec:
     """Return the ModelSpec of a parsed config.json.
 
-    An unknown `model_type` with sufficient fields is imported as a plain decoder, with a note;
-    raises ConfigError naming the missing field otherwise. `family`, one of FAMILIES, spares
-    loading the others where it is known.
+    An unknown `model_type` with sufficient fields is imported as a plain decoder between bounds,
+    with a note; raises ConfigError naming the missing field, or one that says it is none,
+    otherwise. `family`, one of FAMILIES, spares loading the others where it is known. A `whole`
+    config leaves no field to its class's default.
     """
-    spec, _ = read_config(config, model_id, source, family)
+    spec, _ = read_config(config, model_id, source, family, whole)
     return spec
 
 
 def read_config(
-    config: Mapping[str, Any], model_id: str = "", source: str = "", family: str = ""
+    config: Mapping[str, Any],
+    model_id: str = "",
+    source: str = "",
+    family: str = "",
+    whole: bool = False,
 ) -> tuple[ModelSpec, dict[str, Any]]:
     """Like `import_config`; also return the fields of the config that were used."""
     root = Reader(config)
+    root.whole = whole
     table = family_types(family) if family else importers()
     text = _text_reader(_text_reader(root, table), table)
     named = text.text("model_type"), root.text("model_type")

@@ -36,8 +36,9 @@ class Reader:
 
     `used` collects the fields an importer read, which is what the catalogue keeps of a config;
     `notes` what it had to assume, `assumed` the defaults that stood in for fields it lacks:
-    `defaults` of the family, else `class_defaults` of the type. A reader that `inherits` looks for
-    every field it lacks in its parent, others for those of `OUTER`.
+    `defaults` of the family, else `class_defaults` of the type; not those of a `whole` config,
+    which leaves out what it does not have. A reader that `inherits` looks for every field it lacks
+    in its parent, others for those of `OUTER`.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Reader:
         self.assumed: dict[str, Any] = parent.assumed if parent else {}
         self.defaults: Mapping[str, Any] = {}
         self.class_defaults: Mapping[str, Any] = {}
+        self.whole: bool = parent.whole if parent else False
 
     def nested(self, *names: str) -> Reader | None:
         """Return a reader of the first of `names` that holds an object, or None."""
@@ -101,10 +103,10 @@ class Reader:
         return self._default(names)
 
     def _default(self, names: tuple[str, ...]) -> Any:
-        for defaults in (self.defaults, self.class_defaults):
+        for defaults in (self.defaults, {} if self.whole else self.class_defaults):
             for name in names:
                 if name in defaults:
-                    if defaults[name]:
+                    if defaults[name] not in (None, 0, 1, []):  # switches and steps say little
                         self.assumed[f"{self.path}{name}"] = defaults[name]
                     return defaults[name]
         return None

@@ -41,7 +41,7 @@ def kimi_linear(conv_rows_short: int = 0) -> Importer:
 
     def read(reader: Reader) -> ModelSpec:
         reader.defaults = _TRAITS.defaults
-        shape = read_shape(reader)
+        shape = read_shape(reader, 1, reader.size("v_head_dim"))
         linear = reader.nested("linear_attn_config")
         if linear is None:
             raise ConfigError(f"{reader.path}linear_attn_config: missing; a JSON object is needed")
