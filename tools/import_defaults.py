@@ -92,9 +92,7 @@ def facts(config: Any, types: dict[str, dict[str, Any]]) -> None:
     }
     derived = computed(config, fields)
     entry = {
-        name: value
-        for name, value in fields.items()
-        if sized(name, value) and name not in derived
+        name: value for name, value in fields.items() if sized(name, value) and name not in derived
     }
     if subs:
         entry["_sub"] = subs

@@ -203,8 +203,8 @@ def _plain(name: str, value: Any) -> bool:
     values = value if isinstance(value, list) else [value]
     if name in SIZES:
         return True
-    return all(item in (None, False, 0, 0.0, "") or item in _PLAIN_KINDS for item in values
-               if not isinstance(item, (list, dict))) and not any(
-        isinstance(item, (list, dict)) and item for item in values
-    )
-
+    return all(
+        item in (None, False, 0, 0.0, "") or item in _PLAIN_KINDS
+        for item in values
+        if not isinstance(item, (list, dict))
+    ) and not any(isinstance(item, (list, dict)) and item for item in values)

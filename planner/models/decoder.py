@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from planner.models.assembly import assemble
 from planner.models.attention import Attention
 from planner.models.latent import LatentAttention
-from planner.models.layers import grouped
 from planner.models.mlp import Dense, Experts, Projection
 from planner.models.parts import Block, LayerGroup, Part
-from planner.models.quantization import read_quantization
 from planner.models.reader import ConfigError, Reader
 from planner.models.spec import ModelSpec
 from planner.models.windows import Windows, full
-from planner.precision import UnknownFormat, get_format
 
 HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -31,16 +29,6 @@ WIDTH = (
     "dff",
 )
 VOCAB = ("vocab_size", "padded_vocab_size")
-CONTEXT = (
-    "max_position_embeddings",
-    "n_positions",
-    "max_seq_len",
-    "seq_length",
-    "max_sequence_length",
-    "context_length",
-)
-LONGEST = ("model_max_length",)
-"""The longest context a model was trained for, which may exceed the table of positions."""
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 TOP_K = (
     "num_experts_per_tok",
@@ -287,66 +275,6 @@ def _shared_width(reader: Reader, moe: Moe, width: int) -> int:
         "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"
     )
     return (count or 0) * width
-
-
-def read_dtype(reader: Reader) -> str:
-    """Return the id of the checkpoint's own format; a missing one is bf16, with a note."""
-    name = reader.raw("dtype", "torch_dtype")
-    if isinstance(name, str):
-        try:
-            return get_format(name.removeprefix("torch.")).id
-        except UnknownFormat:
-            pass
-    fault = "is missing" if name is None else f"{name!r} is unknown"
-    reader.note("assumed_dtype", f"torch_dtype {fault}: bf16 assumed")
-    return "bf16"
-
-
-def read_context(reader: Reader) -> int | None:
-    """Return the longest context [token]: the larger of positions and `model_max_length`."""
-    stated = [
-        reader.size(*names)
-        for names in (CONTEXT, LONGEST)
-        if any(reader.config.get(name) is not None for name in names)
-    ]
-    if stated:
-        return max(stated)
-    return reader.size(*CONTEXT, *LONGEST) if reader.has(*CONTEXT, *LONGEST) else None
-
-
-def assemble(
-    reader: Reader,
-    blocks: Iterable[Block] | tuple[LayerGroup, ...],
-    *,
-    hidden: int,
-    vocab: int,
-    tied: bool = False,
-    ties: bool = True,
-    other_params: int | None = None,
-    head_params: int | None = None,
-    **fields: Any,
-) -> ModelSpec:
-    """Return the spec of layers: embedding, head, final norm (one vector unless `other_params`).
-
-    `tied` is the default of tie_word_embeddings, which counts if the class `ties` at all; `fields`
-    are other fields of ModelSpec.
-    """
-    items = tuple(blocks)
-    groups = tuple(item for item in items if isinstance(item, LayerGroup))
-    return ModelSpec(
-        id="",
-        model_type="",
-        hidden=hidden,
-        vocab=vocab,
-        groups=groups + grouped(item for item in items if isinstance(item, Block)),
-        tied_embeddings=ties and reader.tied(tied),
-        dtype=read_dtype(reader),
-        quantization=read_quantization(reader),
-        head_params=head_params,
-        other_params=hidden if other_params is None else other_params,
-        max_context=read_context(reader),
-        **fields,
-    )
 
 
 def decoder(traits: Traits = Traits()) -> Importer:

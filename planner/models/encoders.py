@@ -40,7 +40,14 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
 
 WIDTH = (*HIDDEN, "embed_dim", "width", "hidden_dim", "vt_hidden_size")
 DEPTH = (
-    "vt_num_hidden_layers","num_hidden_layers", "depth", "encoder_layers", "num_layers", "n_layers", "layers")
+    "vt_num_hidden_layers",
+    "num_hidden_layers",
+    "depth",
+    "encoder_layers",
+    "num_layers",
+    "n_layers",
+    "layers",
+)
 INNER = ("intermediate_size", "mlp_dim", "encoder_ffn_dim", "ffn_dim")
 
 

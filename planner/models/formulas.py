@@ -11,12 +11,13 @@ from typing import Any
 
 from planner.models.reader import ConfigError
 
+
 class MissingField(ConfigError):
     """A formula names a field that the config lacks."""
 
 
 Scope = Mapping[str, Any]
-"""What the names of a formula mean: numbers, lists of numbers, or further scopes (`text.hidden`)."""
+"""What the names of a formula mean: numbers, lists of them, or further scopes (`text.vocab_size`)."""
 
 LARGEST = 10**15
 """A count above this is refused as absurd [-]."""
@@ -118,14 +119,28 @@ def _value(node: ast.expr, scope: Scope) -> Any:
     match node:
         case ast.Constant(value=value):
             return value
+        case ast.Name() | ast.Attribute() | ast.Subscript():
+            return _named(node, scope)
+        case ast.BoolOp() | ast.UnaryOp() | ast.Compare() | ast.IfExp():
+            return _chosen(node, scope)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_value(left, scope), _value(right, scope))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+            return FUNCTIONS[name](*(_value(arg, scope) for arg in args))
+    raise ValueError(f"{ast.unparse(node)} is not arithmetic")
+
+
+def _named(node: ast.Name | ast.Attribute | ast.Subscript, scope: Scope) -> Any:
+    match node:
         case ast.Name(id=name):
             return _field(scope, name)
         case ast.Attribute(value=owner, attr=name):
             return _field(_value(owner, scope), name)
-        case ast.Subscript(value=owner, slice=index):
-            return _value(owner, scope)[_value(index, scope)]
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_value(left, scope), _value(right, scope))
+    return _value(node.value, scope)[_value(node.slice, scope)]
+
+
+def _chosen(node: ast.expr, scope: Scope) -> Any:
+    match node:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, scope)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -138,8 +153,6 @@ def _value(node: ast.expr, scope: Scope) -> Any:
             return _COMPARISONS[type(op)](_value(left, scope), _value(right, scope))
         case ast.IfExp(test=test, body=body, orelse=other):
             return _value(body if _value(test, scope) else other, scope)
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            return FUNCTIONS[name](*(_value(arg, scope) for arg in args))
     raise ValueError(f"{ast.unparse(node)} is not arithmetic")
 
 

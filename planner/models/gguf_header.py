@@ -199,11 +199,6 @@ class _Cursor:
                 f"{self.path.name}: tensor {name}: shape {list(shape)} is out of range; accepted:"
                 f" 1 to {LARGEST_TENSOR} values"
             )
-        if shape[0] % block:
-            raise ConfigError(
-                f"{self.path.name}: tensor {name}: rows of {shape[0]} are no multiple of the"
-                f" {block} values in a block of {label}"
-            )
         return Tensor(name, shape, label, elements, elements // block * block_bytes, offset)
 
 

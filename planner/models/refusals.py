@@ -19,7 +19,9 @@ _OTHER_FILES: tuple[tuple[str, Callable[[Config], bool], str], ...] = (
     ),
     (
         "dim",
-        lambda c: "dim" in c and "n_layers" in c and "hidden_size" not in c and "model_type" not in c,
+        lambda c: (
+            "dim" in c and "n_layers" in c and "hidden_size" not in c and "model_type" not in c
+        ),
         "this is Mistral's own params.json; give the config.json beside it",
     ),
     (
@@ -58,13 +60,13 @@ _NO_DECODER = re.compile(
 
 UNREAD: Mapping[str, str] = {
     "blip": "its decoder attends to the picture in every layer",
-    "blt": "it decodes bytes through three networks (encoder_config, global_config, decoder_config)",
+    "blt": "it decodes bytes through three networks (encoder_config, global_config and more)",
     "cosmos3_diffuser": "it generates pictures",
     "deepseek_ocr2": "its encoder is a language model of its own (vision_config)",
     "diffusion_gemma": "it generates blocks of tokens by diffusion",
     "dory": "its layer_types interleave attention and MLPs that loop (n_recurrent_loops)",
     "emu3": "its picture tokenizer (vq_config) is not sized",
-    "evolla": "its decoder attends to proteins through sequence_align layers (protein_encoder_config)",
+    "evolla": "its decoder attends to proteins in some layers (protein_encoder_config)",
     "idefics": "gated cross-attention layers (cross_layer_interval) stand between its layers",
     "janus": "its picture generator (vq_config) is not sized",
     "kosmos-2": "its text_config names layers and heads of a fairseq decoder (layers, embed_dim)",
@@ -98,9 +100,7 @@ def refuse(root: Reader, text: Reader) -> None:
     architectures = root.config.get("architectures")
     for name in architectures if isinstance(architectures, list) else ():
         if isinstance(name, str) and _NO_DECODER.search(name):
-            raise ConfigError(
-                f"architectures: {name} classifies or encodes; it decodes no tokens"
-            )
+            raise ConfigError(f"architectures: {name} classifies or encodes; it decodes no tokens")
 
 
 def _refuse_type(reader: Reader) -> None:

@@ -140,8 +140,8 @@ def _gpt_neo_windows(reader: Reader, layers: int) -> list[float]:
     window = float(reader.size("window_size"))
     kinds = reader.pattern(layers, "attention_layers")
     if kinds is None:
-        kinds = ["global", "local"] * layers
-    return [window if kind == "local" else math.inf for kind, _ in zip(kinds, range(layers))]
+        kinds = ["local" if index % 2 else "global" for index in range(layers)]
+    return [window if kind == "local" else math.inf for kind in kinds]
 
 
 def _multiple(reader: Reader, shape: Shape) -> int:

@@ -40,7 +40,9 @@ def delta_hybrid(traits: Traits) -> Importer:
         }
         kinds = reader.pattern(shape.layers, "layer_types")
         if kinds is None:
-            kinds = ["full_attention" if i % 4 == 3 else "linear_attention" for i in range(shape.layers)]
+            kinds = [
+                "full_attention" if i % 4 == 3 else "linear_attention" for i in range(shape.layers)
+            ]
         if "sliding_attention" in kinds:
             window = window_size(reader)
             mixers["sliding_attention"] = read_attention(reader, shape, traits, window)

@@ -20,12 +20,12 @@ from planner.models.decoder import (
     read_shape,
     sparse_layers,
 )
+from planner.models.delta import KimiDelta
 from planner.models.families.sparse_latent import own_indexers, read_indexer
 from planner.models.latent import LatentAttention
 from planner.models.mlp import Projection
 from planner.models.parts import Block, Linear, Part
 from planner.models.reader import Reader
-from planner.models.delta import KimiDelta
 from planner.models.spec import ModelSpec
 from planner.models.windows import slides, window_size
 
@@ -40,11 +40,7 @@ class JointGateLatent(LatentAttention):
         """Down-projections, queries with gate, k and v, output."""
         gate = self.heads * self.v_dim
         return tuple(
-            replace(
-                linear,
-                inputs=2 * (self.q_rank or 0),
-                outputs=linear.outputs + gate,
-            )
+            replace(linear, inputs=2 * (self.q_rank or 0), outputs=linear.outputs + gate)
             if linear.kernel == "q_b_proj"
             else linear
             for linear in LatentAttention.linears(self)
@@ -92,11 +88,7 @@ def read_axk2(reader: Reader) -> ModelSpec:
         Projection("norm_gate", rank, shape.hidden),
     )
     blocks = [
-        Block(
-            (*gate, indexer, attention),
-            (*gate, *mlp) if len(mlp) > 1 else mlp,
-            2 * shape.hidden,
-        )
+        Block((*gate, indexer, attention), (*gate, *mlp) if len(mlp) > 1 else mlp, 2 * shape.hidden)
         for mlp in mlps(reader, shape)
     ]
     return read_decoder(reader, shape, _TRAITS, blocks)
@@ -118,9 +110,7 @@ def read_hunyuan4(reader: Reader) -> ModelSpec:
             (mixing, *mlp),
             2 * shape.hidden,
         )
-        for own, mlp in zip(
-            own_indexers(reader, shape.layers), mlps(reader, shape), strict=True
-        )
+        for own, mlp in zip(own_indexers(reader, shape.layers), mlps(reader, shape), strict=True)
     ]
     joined = streams * streams * shape.hidden + streams + 1
     return read_decoder(reader, shape, _TRAITS, blocks, other_params=joined)
@@ -148,7 +138,7 @@ def read_mistral_large4(reader: Reader) -> ModelSpec:
 
 
 def read_dots3(reader: Reader) -> ModelSpec:
-    """Read a dots3: latent attention, sparse or sliding, some layers sized by `per_layer_config`."""
+    """Read a dots3: latent attention, sparse or sliding; `per_layer_config` sizes some layers."""
     shape = read_shape_of_latents(reader)
     kinds = reader.pattern(shape.layers, "layer_types") or ["indexed_attention"] * shape.layers
     per_layer = reader.nested("per_layer_config") or Reader({}, "per_layer_config.")

@@ -7,19 +7,19 @@ import math
 from dataclasses import dataclass, replace
 
 from planner.models.attention import Attention
+from planner.models.caches import State
 from planner.models.decoder import (
     Importer,
     Moe,
     Shape,
     Traits,
-    read_dense,
     read_decoder,
+    read_dense,
     read_experts,
     read_shape,
     sparse_layers,
 )
 from planner.models.mlp import Experts, Projection
-from planner.models.caches import State
 from planner.models.parts import Block, Linear, Part
 from planner.models.reader import ConfigError, Reader
 from planner.models.spec import ModelSpec
@@ -43,7 +43,9 @@ class ConvolvedAttention(Attention):
 
     def linears(self) -> tuple[Linear, ...]:
         """q, k, v and gate; position queries; sinks; output."""
-        beside = [Linear("rel_proj", self.hidden, self.heads * self.rank, "attention", ways=self.heads)]
+        beside = [
+            Linear("rel_proj", self.hidden, self.heads * self.rank, "attention", ways=self.heads)
+        ]
         if self.sink_proj:
             beside.append(Linear("rel_proj", self.hidden, self.heads, "attention", ways=self.heads))
         return (*Attention.linears(self), *beside)
@@ -93,20 +95,19 @@ def read_inkling(reader: Reader) -> ModelSpec:
             taps=taps,
         )
     sparse = sparse_layers(reader, shape.layers)
-    routed, *beside = read_experts(reader, shape, _ONE.moe or Moe()) if any(sparse) else ((),)
-    if isinstance(routed, Experts):
-        routed = replace(
-            routed, router_experts=routed.experts + shared, other=1, correction=routed.experts + shared
+    mixture = [
+        replace(
+            part, router_experts=part.experts + shared, other=1, correction=part.experts + shared
         )
+        if isinstance(part, Experts)
+        else part
+        for part in (read_experts(reader, shape, _ONE.moe or Moe()) if any(sparse) else ())
+    ]
     dense = () if all(sparse) else (read_dense(reader, shape, _ONE),)
     convolutions = 2 * taps * shape.hidden
     blocks = [
-        Block(
-            (mixers[near],),
-            ((routed, *beside) if mixture else dense),
-            2 * shape.hidden + convolutions,
-        )
-        for near, mixture in zip(_near(reader, shape.layers), sparse, strict=True)
+        Block((mixers[near],), tuple(mixture) if mixed else dense, 2 * shape.hidden + convolutions)
+        for near, mixed in zip(_near(reader, shape.layers), sparse, strict=True)
     ]
     return read_decoder(reader, shape, _ONE, blocks, **_head(reader, shape, 2))
 
@@ -156,11 +157,7 @@ def read_inkling2(reader: Reader) -> ModelSpec:
                 Projection("message_gate", 2 * shape.hidden, gate_rank),
                 Projection("message_gate", gate_rank, 2 * shape.hidden),
             ] * 4
-        blocks.append(
-            Block(
-                (attention, *beside), routed, (own + 2 + 2 * taps) * shape.hidden
-            )
-        )
+        blocks.append(Block((attention, *beside), routed, (own + 2 + 2 * taps) * shape.hidden))
     norms = 3
     if start is not None:
         if not start < end <= shape.layers:

@@ -53,11 +53,7 @@ def _stablelm_norms(reader: Reader) -> int:
     return 2 if reader.flag("use_parallel_residual") else 4
 
 
-_LLAMA = Traits(
-    qkv_bias="attention_bias",
-    out_bias="attention_bias",
-    mlp_bias="mlp_bias",
-)
+_LLAMA = Traits(qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias")
 _MISTRAL = Traits(windows=uniform(4096))
 _QWEN2 = Traits(qkv_bias=True, windows=switched)
 _GLM4 = Traits(qkv_bias="attention_bias", norms=4)
@@ -175,11 +171,7 @@ _TABLE: dict[str, Traits] = {
     "apertus1p5_text": _APERTUS,
     "jais2": replace(_LLAMA, norms=4, final_norms=2, gated=False),
     "nanochat": Traits(
-        qkv_bias="attention_bias",
-        out_bias="attention_bias",
-        norms=0,
-        final_norms=0,
-        gated=False,
+        qkv_bias="attention_bias", out_bias="attention_bias", norms=0, final_norms=0, gated=False
     ),
     "muse_glimmer_text": Traits(
         qkv_bias="attention_bias",

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import math
 
-from planner.models.decoder import (
-    Importer,
-    Traits,
-    assemble,
-    read_attention,
-    read_dense,
-    read_shape,
-)
+from planner.models.assembly import assemble
+from planner.models.decoder import Importer, Traits, read_attention, read_dense, read_shape
 from planner.models.parts import Block, LayerGroup
 from planner.models.reader import ConfigError, Reader
 from planner.models.spec import ModelSpec

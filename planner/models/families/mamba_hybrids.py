@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from planner.models.assembly import assemble
 from planner.models.attention import Attention
 from planner.models.decoder import (
     Importer,
     Moe,
     Shape,
     Traits,
-    assemble,
     read_attention,
     read_decoder,
     read_dense,
@@ -219,9 +219,7 @@ def read_zamba(reader: Reader) -> ModelSpec:
         mlps = (dense, Projection("shared_out", hidden, hidden, "attention"))
         blocks.append(Block((attention, mamba), mlps, norms))
         used = True
-    return assemble(
-        reader, blocks, hidden=hidden, vocab=reader.size("vocab_size"), tied=True
-    )
+    return assemble(reader, blocks, hidden=hidden, vocab=reader.size("vocab_size"), tied=True)
 
 
 def _zamba_hybrids(reader: Reader) -> list[bool]:

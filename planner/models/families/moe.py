@@ -206,11 +206,7 @@ _LLAMA4 = Traits(
 )
 _DEEPSEEK_LIKE = Moe(correction=True)
 _GLM4_MOE = Traits(
-    qkv_bias=_BIAS,
-    qk_norm=_asked_head_norm,
-    moe=_DEEPSEEK_LIKE,
-    mtp=True,
-    floor_heads=True,
+    qkv_bias=_BIAS, qk_norm=_asked_head_norm, moe=_DEEPSEEK_LIKE, mtp=True, floor_heads=True
 )
 
 _TABLE: dict[str, Traits] = {
@@ -302,10 +298,7 @@ _TABLE: dict[str, Traits] = {
         moe=Moe(_OWN_MOE, _SHARED_OWN, correction=True),
     ),
     "kolibri1": Traits(
-        qk_norm="head",
-        norms=4,
-        windows=patterned(5, 513),
-        moe=Moe(_OWN_MOE, _SHARED_OWN),
+        qk_norm="head", norms=4, windows=patterned(5, 513), moe=Moe(_OWN_MOE, _SHARED_OWN)
     ),
     "sarvam_moe": replace(_GLM4_MOE, moe=Moe(_OWN_MOE, correction=True)),
     "laguna": _LAGUNA,
@@ -326,9 +319,7 @@ _TABLE: dict[str, Traits] = {
     ),
     "flex_olmo": Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="full", moe=Moe(width=_OWN_WIDTH)),
     "aria_text": Traits(
-        qkv_bias=_BIAS,
-        out_bias=_BIAS,
-        moe=Moe(width=_OWN_WIDTH, shared_bias="mlp_bias"),
+        qkv_bias=_BIAS, out_bias=_BIAS, moe=Moe(width=_OWN_WIDTH, shared_bias="mlp_bias")
     ),
     "unlimited_ocr_text": Traits(
         qkv_bias=_BIAS,

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
+from planner.models.assembly import assemble
 from planner.models.attention import Attention
-from planner.models.decoder import (
-    Importer,
-    Traits,
-    assemble,
-    decoder_blocks,
-    read_decoder,
-    read_shape,
-)
+from planner.models.decoder import Importer, Traits, decoder_blocks, read_decoder, read_shape
 from planner.models.layers import grouped
 from planner.models.mlp import Dense, Experts, Projection
 from planner.models.parts import Block, LayerGroup, Part
