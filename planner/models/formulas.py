@@ -17,7 +17,7 @@ class MissingField(ConfigError):
 
 
 Scope = Mapping[str, Any]
-"""What the names of a formula mean: numbers, lists of them, or further scopes (`text.vocab_size`)."""
+"""What the names of a formula mean: numbers, lists of them, or scopes (`text.vocab_size`)."""
 
 LARGEST = 10**15
 """A count above this is refused as absurd [-]."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -14,9 +13,11 @@ from planner.models.assumed import read_assumed
 from planner.models.decoder import HIDDEN, LAYERS, Importer
 from planner.models.defaults import class_defaults, flat_defaults, inner_type
 from planner.models.encoders import count_encoders
+from planner.models.files import indexed_bytes, load_json, stored_elsewhere
 from planner.models.reader import ConfigError, Reader, first_key
 from planner.models.refusals import refuse
-from planner.models.spec import ModelSpec
+from planner.models.spec import ModelSpec, Note
+from planner.precision import get_format
 
 FAMILIES = (
     "llama",
@@ -48,9 +49,6 @@ FAMILIES = (
     "inkling",
 )
 """Modules of `planner.models.families`; each declares MODEL_TYPES, one importer a type."""
-
-LARGEST_FILE = 10_000_000
-"""Size of the largest config read [byte]."""
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
@@ -151,43 +149,41 @@ def _note_defaults(root: Reader) -> None:
 def import_file(path: Path | str) -> ModelSpec:
     """Return the ModelSpec of a config.json (any name) or of a directory holding one.
 
-    A hf_quant_config.json beside it says how weights are stored where the config does not. Raises
-    ConfigError, naming file and problem, for what is missing, malformed, too large or unusable.
+    A hf_quant_config.json beside it says how weights are stored where the config does not, and an
+    index of safetensors how many bytes they take. Raises ConfigError, naming file and problem, for
+    what is missing, malformed, too large or unusable.
     """
     path = Path(path)
     file = path / "config.json" if path.is_dir() else path
     config = load_json(file)
-    beside = file.with_name("hf_quant_config.json")
-    if file.name == "config.json" and "quantization_config" not in config and beside.is_file():
-        stored = load_json(beside).get("quantization")
-        if isinstance(stored, Mapping):
-            config["quantization_config"] = {"quant_method": "modelopt", **stored}
+    if "quantization_config" not in config and (stored := stored_elsewhere(file)):
+        config["quantization_config"] = stored
     name = file.stem if file.stem != "config" else file.resolve().parent.name
     try:
-        return import_config(config, name, str(path))
+        return with_total(import_config(config, name, str(path)), indexed_bytes(file))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def load_json(file: Path) -> dict[str, Any]:
-    """Return the JSON object in a file of at most LARGEST_FILE bytes; raises ConfigError."""
-    try:
-        size = file.stat().st_size
-        if size > LARGEST_FILE:
-            raise ConfigError(f"{file}: {size} bytes; a config has at most {LARGEST_FILE}")
-        config = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
-    except RecursionError:
-        raise ConfigError(f"{file}: nested too deeply") from None
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}") from error
-    except ConfigError:
-        raise
-    except ValueError as error:
-        raise ConfigError(f"{file}: not valid JSON: {error}") from error
-    if not isinstance(config, dict):
-        raise ConfigError(f"{file}: expected a JSON object, got {type(config).__name__}")
-    return config
+def with_total(spec: ModelSpec, total: int | None) -> ModelSpec:
+    """Return `spec` with the bytes its files hold by their index, where that is known [byte].
 
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    Files may hold prediction layers and a copy of a tied head besides; what neither explains is
+    kept apart and counts as weights, with a note.
+    """
+    if total is None:
+        return spec
+    beside = {0.0, spec.mtp_bytes()}
+    if spec.tied_embeddings:
+        head = spec.lm_head_params * get_format(spec.dtype).bytes
+        beside |= {extra + head for extra in beside}
+    counted = spec.weights_bytes() + spec.encoder_bytes
+    unread = min((total - counted - extra for extra in beside), key=abs)
+    if abs(unread) <= 1e-3 * total:
+        return spec
+    note = Note(
+        "index_total",
+        f"the index of safetensors says {total:,} bytes, the config {round(total - unread):,}:"
+        f" the difference of {round(unread):+,} bytes counts as weights",
+    )
+    return replace(spec, unread_bytes=unread, notes=(*spec.notes, note))

@@ -67,6 +67,8 @@ class ModelSpec:
     """Least and most `total_params` where the architecture is assumed, not known [-]."""
     encoder_range: tuple[int, int] | None = None
     """Least and most `encoder_params` where an encoder's type is not known [-]."""
+    unread_bytes: float = 0.0
+    """Bytes the checkpoint's files hold beyond what its config explains; negative where fewer."""
     max_context: int | None = None
     state_dtype: str | None = None
     """Format the checkpoint asks for its recurrent state in."""
@@ -121,6 +123,11 @@ class ModelSpec:
     def encoder_params(self) -> int:
         """Parameters of all encoders beside the decoder [-]."""
         return self.vision_params + self.audio_params
+
+    @property
+    def encoder_bytes(self) -> float:
+        """Bytes of them in the model's own type [byte]."""
+        return self.encoder_params * get_format(self.dtype).bytes
 
     @cached_property
     def routed_params(self) -> int:
@@ -221,7 +228,15 @@ class ModelSpec:
         if not self.tied_embeddings:
             total += self.lm_head_params * formats.weights["head"].bytes / tp
         total += self.other_params * own
+        if formats.checkpoint:
+            total += self.unread_bytes / tp
         return total + sum(_group_bytes(g, formats, own, tp, ranks) for g in self.groups)
+
+    def mtp_bytes(self) -> float:
+        """Bytes of the multi-token-prediction layers as stored [byte]."""
+        formats, own = self.formats(), self._vector_bytes()
+        layers = sum(_group_bytes(group, formats, own, 1, 1) for group in self.mtp)
+        return self.mtp_other_params * own + layers
 
     def _vector_bytes(self) -> float:
         return get_format(self.quantization.vectors or self.dtype).bytes

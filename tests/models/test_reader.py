@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from planner.models import ConfigError, get_model
-from planner.models.huggingface import LARGEST_FILE, import_config, import_file, read_config
+from planner.models.files import LARGEST_FILE
+from planner.models.huggingface import import_config, import_file, read_config
 from tests.models.configs import LLAMA, LLAMA_PARAMS, deepseek, llama
 
 
