@@ -173,6 +173,14 @@ def _modernbert(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, traits, other_params=head)
 
 
+def _molmo2(reader: Reader) -> ModelSpec:
+    """Molmo 2: a second table of tokens for pictures, which the head leaves out."""
+    shape = read_shape(reader)
+    traits = Traits(qkv_bias=("qkv_bias", "attention_bias"), qk_norm="head", ties=False)
+    table = reader.size("additional_vocab_size", default=0, zero=True) * shape.hidden
+    return read_decoder(reader, shape, traits, extra_embedding_params=table)
+
+
 def _cpmant(reader: Reader) -> ModelSpec:
     """CPM-Ant: rows for prompts and segments, and a table of relative positions."""
     shape = read_shape(reader)
@@ -251,6 +259,7 @@ MODEL_TYPES: dict[str, Importer] = {
     "modernbert-decoder": _modernbert,
     "gpt_neox_japanese": _neox_japanese,
     "cpmant": _cpmant,
+    "molmo2_text": _molmo2,
     "bloom": _bloom,
     "gpt2": _gpt2,
     "gpt_bigcode": _bigcode,

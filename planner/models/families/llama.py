@@ -49,6 +49,12 @@ def _lambdas(reader: Reader, shape: Shape) -> int:
     return 4 * shape.head_dim
 
 
+def _adaptive_norm(reader: Reader, shape: Shape) -> int:
+    """Voxtral Realtime: a norm scaled by the delay, through two matrices of rank 32."""
+    del reader
+    return 2 * 32 * shape.hidden
+
+
 def _stablelm_norms(reader: Reader) -> int:
     return 2 if reader.flag("use_parallel_residual") else 4
 
@@ -167,6 +173,7 @@ _TABLE: dict[str, Traits] = {
         final_norms=2,
         gated=False,
     ),
+    "voxtral_realtime_text": Traits(windows=uniform(), dense_other=_adaptive_norm, tied=True),
     "apertus": _APERTUS,
     "apertus1p5_text": _APERTUS,
     "jais2": replace(_LLAMA, norms=4, final_norms=2, gated=False),

@@ -222,7 +222,7 @@ _TABLE: dict[str, Traits] = {
     "qwen3_moe": _QWEN3_MOE,
     "qwen3_vl_moe": _QWEN3_MOE,
     "qwen3_vl_moe_text": _QWEN3_MOE,
-    "qwen3_omni_moe_text": _QWEN3_MOE,
+    "qwen3_omni_moe_text": replace(_QWEN3_MOE, floor_heads=True),
     "olmoe": Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="full", moe=Moe(width=_OWN_WIDTH)),
     "phimoe": Traits(
         qkv_bias=_BIAS,
