@@ -8,6 +8,7 @@ an encoder of another type the size is bounded from the fields it states.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ from typing import Any
 
 from planner.models.decoder import HIDDEN
 from planner.models.defaults import class_defaults, inner_type
-from planner.models.formulas import MissingField, evaluate
+from planner.models.formulas import MissingField, NoCount, evaluate, names
 from planner.models.reader import ConfigError, Reader
 
 _FILE = Path(__file__).parent / "facts" / "encoders.json"
 _ENCODER = re.compile(r"^(vision|visual|audio|image|video|speech|vit|vq)(_\w+)?_(config|tower)$")
 _AUDIO = re.compile(r"audio|speech|asr|sound")
+_FLAG = re.compile(r"^use_|_bias$|^vision_use_|^qkv_bias$|_use_layernorm$")
 _LARGEST = 10**9
 _ALIASES: Mapping[str, tuple[str, ...]] = {
     "hidden_size": (*HIDDEN, "vt_hidden_size"),
@@ -85,12 +87,12 @@ class _Fields(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name in self._more:
             return self._more[name]
-        if isinstance(self._reader.config.get(name), Mapping):
+        if name.endswith("_config") and isinstance(self._reader.config.get(name), Mapping):
             return _Fields(_inside(self._reader, name))
         value = self._reader.raw(name, *_ALIASES.get(name, ()))
         if value is None and not self._reader.stated(name):
             raise KeyError(name)
-        _check(f"{self._reader.path}{name}", value)
+        _check(self._reader.path, name, value)
         return value
 
     def __iter__(self) -> Iterator[str]:
@@ -100,14 +102,24 @@ class _Fields(Mapping[str, Any]):
         return len(self._reader.config)
 
 
-def _check(name: str, value: Any) -> None:
+def _check(path: str, name: str, value: Any) -> None:
     """Raise ConfigError unless `value` is a size, a flag, a text, or a short list of sizes."""
-    numbers = value if isinstance(value, list) else [value]
-    if len(numbers) > 4096 or any(
-        isinstance(number, (int, float)) and not -_LARGEST <= number <= _LARGEST
-        for number in numbers
-    ):
-        raise ConfigError(f"{name}: out of range; accepted: sizes up to {_LARGEST}")
+    if _FLAG.search(name):
+        if value not in (0, 1, None):
+            raise ConfigError(f"{path}{name}: {str(value)[:40]!r} is not true or false")
+        return
+    least = -4096 if name == "vision_feature_layer" else 0
+    values = value if isinstance(value, list) else [value]
+    if isinstance(value, Mapping):
+        raise ConfigError(f"{path}{name}: {str(value)[:40]!r} is no size")
+    for item in values[:4097]:
+        if not isinstance(item, (int, float)) or isinstance(item, bool):
+            continue
+        whole = "ratio" in name or (math.isfinite(item) and item == int(item))
+        if not whole or not least <= item <= _LARGEST:
+            raise ConfigError(f"{path}{name}: {item!r} is no size; accepted: up to {_LARGEST}")
+    if len(values) > 4096:
+        raise ConfigError(f"{path}{name}: {len(values)} entries; accepted: up to 4096")
 
 
 @cache
@@ -130,7 +142,9 @@ def count_encoders(text: Reader) -> Encoders:
             counted += _known(holder, text, path, formula)
     else:
         for name, value in holder.config.items():
-            if _ENCODER.match(name) and isinstance(value, Mapping) and value:
+            if _ENCODER.match(name) and value:
+                if not isinstance(value, Mapping):
+                    raise ConfigError(f"{holder.path}{name}: {str(value)[:40]!r} is no JSON object")
                 counted += _unknown(holder, text, name)
     _note(holder, counted)
     return counted
@@ -140,7 +154,10 @@ def _known(holder: Reader, text: Reader, path: str, formula: str) -> Encoders:
     """Return the encoder under `path` (empty: none of its own) with what joins it to the model."""
     reader = holder
     for name in filter(None, path.split(".")):
-        if not isinstance(reader.config.get(name), Mapping):
+        value = reader.config.get(name)
+        if value is not None and not isinstance(value, Mapping):
+            raise ConfigError(f"{reader.path}{name}: {str(value)[:40]!r} is no JSON object")
+        if value is None:
             if not reader.stated(name) and text is not holder:
                 reader.note(
                     "encoder_missing", f"{reader.path}{name} is missing: no encoder is counted"
@@ -149,8 +166,36 @@ def _known(holder: Reader, text: Reader, path: str, formula: str) -> Encoders:
         reader = _inside(reader, name)
     more = {"text": _Fields(text), "outer": _Fields(holder)}
     tower, low, high = _tower(reader) if path else (0, 0, 0)
-    join = evaluate(formula, _Fields(holder, {**more, "tower": tower}))
+    join = _count(formula, holder, {**more, "tower": tower})
     return _as(path, tower + join, low + join, high + join)
+
+
+def _count(formula: str, reader: Reader, more: Mapping[str, Any]) -> int:
+    """Return the value of a formula; raises ConfigError naming the field that spoils it."""
+    fields = _Fields(reader, more)
+    try:
+        return evaluate(formula, fields)
+    except NoCount as error:
+        for name in names(formula):
+            value: Any = reader.config
+            for key in name.split("."):
+                value = value.get(key) if isinstance(value, Mapping) else None
+            if value is not None and not _is_size(name, value):
+                raise ConfigError(
+                    f"{reader.path}{name}: {str(value)[:40]!r} is no size of an encoder"
+                ) from None
+        where = reader.path.rstrip(".") or next(iter(more), "config")
+        raise ConfigError(f"{where}: the sizes of its encoder do not fit: {error}") from None
+
+
+def _is_size(name: str, value: Any) -> bool:
+    """Return whether a value may stand in a formula: a flag, a size, sizes, kinds, or fields."""
+    if name.endswith(("_config", "_types")):
+        return bool(value)
+    values = value if isinstance(value, list) else [value]
+    return bool(values) and all(
+        isinstance(item, (bool, int, float)) and item <= 10**7 for item in values
+    )
 
 
 def _as(path: str, params: int, low: int, high: int) -> Encoders:
@@ -190,7 +235,7 @@ def _tower(reader: Reader) -> tuple[int, int, int]:
     if formula is None:
         return _bounded(reader)
     try:
-        params = evaluate(formula, _Fields(reader))
+        params = _count(formula, reader, {})
     except MissingField:
         return _bounded(reader)
     return params, params, params

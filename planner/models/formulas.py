@@ -16,6 +16,10 @@ class MissingField(ConfigError):
     """A formula names a field that the config lacks."""
 
 
+class NoCount(ConfigError):
+    """A formula has no value, or none that counts anything."""
+
+
 Scope = Mapping[str, Any]
 """What the names of a formula mean: numbers, lists of them, or scopes (`text.vocab_size`)."""
 
@@ -97,17 +101,21 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def evaluate(formula: str, scope: Scope) -> int:
     """Return the value of `formula`, a whole number of 0 or more.
 
-    Raises ConfigError naming a field that is missing or of no use in arithmetic.
+    Raises MissingField, or NoCount where fields are of no use in arithmetic.
     """
     try:
         value = _value(_parsed(formula), scope)
-    except MissingField:
-        raise
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, IndexError) as error:
-        raise ConfigError(f"the formula {formula!r} has no value: {error}") from None
+        raise NoCount(str(error)) from None
     if not isinstance(value, (int, float)) or not 0 <= value <= LARGEST:
-        raise ConfigError(f"the formula {formula!r} gives {value!r}, which is no count")
+        raise NoCount("its count is out of range")
     return round(value)
+
+
+def names(formula: str) -> list[str]:
+    """Return the names a formula holds, `owner.field` with its owner, in order."""
+    tree = ast.walk(_parsed(formula))
+    return [ast.unparse(node) for node in tree if isinstance(node, (ast.Name, ast.Attribute))]
 
 
 @cache
@@ -124,10 +132,17 @@ def _value(node: ast.expr, scope: Scope) -> Any:
         case ast.BoolOp() | ast.UnaryOp() | ast.Compare() | ast.IfExp():
             return _chosen(node, scope)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_value(left, scope), _value(right, scope))
+            return _OPERATORS[type(op)](_number(left, scope), _number(right, scope))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
             return FUNCTIONS[name](*(_value(arg, scope) for arg in args))
     raise ValueError(f"{ast.unparse(node)} is not arithmetic")
+
+
+def _number(node: ast.expr, scope: Scope) -> float:
+    value = _value(node, scope)
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{ast.unparse(node)} is no number")
+    return value
 
 
 def _named(node: ast.Name | ast.Attribute | ast.Subscript, scope: Scope) -> Any:
@@ -136,7 +151,10 @@ def _named(node: ast.Name | ast.Attribute | ast.Subscript, scope: Scope) -> Any:
             return _field(scope, name)
         case ast.Attribute(value=owner, attr=name):
             return _field(_value(owner, scope), name)
-    return _value(node.value, scope)[_value(node.slice, scope)]
+    entries, place = _value(node.value, scope), _value(node.slice, scope)
+    if not isinstance(entries, list):
+        raise TypeError(f"{ast.unparse(node.value)} is no list")
+    return entries[place]
 
 
 def _chosen(node: ast.expr, scope: Scope) -> Any:

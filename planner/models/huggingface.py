@@ -121,9 +121,12 @@ def _text_reader(reader: Reader, table: Mapping[str, Importer]) -> Reader:
     """Return a reader of the nested object that describes the text decoder, if there is one."""
     name = first_key(reader.config, _NESTED)
     inner = reader.config[name] if name else None
-    if name is None or not isinstance(inner, Mapping):
+    if name is None or inner is None:
         return _with_defaults(reader)
+    if not isinstance(inner, Mapping):
+        raise ConfigError(f"{reader.path}{name}: {str(inner)[:40]!r} is no JSON object")
     sized = first_key(inner, HIDDEN + LAYERS) or first_key(inner, _NESTED)
+    sized = sized or inner_type(reader.text("model_type"), name)
     known = not first_key(reader.config, HIDDEN) and str(inner.get("model_type")) in table
     nested = reader.nested(name) if sized or known else None
     return _with_defaults(reader if nested is None else nested, name)

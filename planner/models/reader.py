@@ -188,7 +188,7 @@ class Reader:
         value = self.raw(*names)
         if value is None:
             return default
-        if not isinstance(value, (bool, int)):
+        if not isinstance(value, (bool, int)) or value not in (0, 1):
             raise ConfigError(f"{self.path}{self.stating(*names)}: {value!r} is not true or false")
         return bool(value)
 
@@ -208,7 +208,7 @@ class Reader:
             return None
         if not isinstance(value, list) or len(value) > LARGEST["layers"]:
             raise ConfigError(
-                f"{self.path}{names[0]}: expected a list of at most {LARGEST['layers']}"
+                f"{self.path}{self.stating(*names)}: expected a list of at most {LARGEST['layers']}"
             )
         return value
 
@@ -216,7 +216,9 @@ class Reader:
         """Return a list with an entry for each of `layers` layers (longer lists are cut)."""
         values = self.sequence(*names)
         if values is not None and len(values) < layers:
-            raise ConfigError(f"{self.path}{names[0]}: {len(values)} entries for {layers} layers")
+            raise ConfigError(
+                f"{self.path}{self.stating(*names)}: {len(values)} entries for {layers} layers"
+            )
         return None if values is None else values[:layers]
 
 

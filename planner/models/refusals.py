@@ -76,7 +76,7 @@ UNREAD: Mapping[str, str] = {
     "nemo_speechlm": "its speech encoder (asr_config) is not sized",
     "pi0": "it generates actions through a second network (dit_config)",
     "reformer": "its attention hashes tokens into buckets (num_buckets)",
-    "rwkv": "version 4 keeps vectors, not matrices, of state (attention_hidden_size); 5 to 7 are read",
+    "rwkv": "version 4 keeps vectors of state (attention_hidden_size); versions 5 to 7 are read",
     "recurrent_gemma": "its gated linear recurrences (lru_width) are not modelled",
     "trocr": "its decoder attends to a picture in every layer (cross_attention_hidden_size)",
     "xlm": "it encodes (asm, causal); as a decoder it is not read",

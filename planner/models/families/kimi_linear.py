@@ -91,7 +91,8 @@ def _full(linear: Reader, layers: int) -> list[bool]:
     delta = linear.sequence("kda_layers")
     if full is None and delta is None:
         raise ConfigError(
-            f"{linear.path}linear_attn_config, layer_types: missing; a list of layers is needed"
+            f"{linear.path}linear_attn_config: missing; lists of layers are needed in it,"
+            " or layer_types"
         )
     if full is None:
         return [index + 1 not in (delta or ()) for index in range(layers)]
