@@ -71,7 +71,12 @@ def _opt(reader: Reader) -> ModelSpec:
     projections = 2 * width * shape.hidden if width != shape.hidden else 0
     saved = shape.vocab * (shape.hidden - width)
     return read_decoder(
-        reader, shape, traits, extra_embedding_params=positions - saved, other_params=projections
+        reader,
+        shape,
+        traits,
+        head_params=shape.vocab * width,
+        extra_embedding_params=positions - saved,
+        other_params=projections,
     )
 
 
