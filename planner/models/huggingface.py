@@ -42,6 +42,7 @@ FAMILIES = (
     "lfm2",
     "lfm3",
     "delta_hybrids",
+    "qwen_indexed",
     "looped",
     "jetmoe",
     "ernie_vl",

@@ -54,7 +54,7 @@ EXPERT_FIELDS = (
     "qk_rope_head_dim",
     "v_head_dim",
 )
-VISION = {
+VISION: dict[str, Any] = {
     "model_type": "llava",
     "text_config": llama(),
     "vision_config": {"model_type": "clip_vision_model", "hidden_size": 1024, "patch_size": 14},
