@@ -55,6 +55,7 @@ _TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("mxfp4", 4 + 8 / 32, "bf16", "OCP MX 4-bit float, 8-bit scale per 32, 16-bit activations"),
     ("mxfp4_w4a4", 4 + 8 / 32, "fp4", "OCP MX 4-bit float, weights and activations"),
     ("nvfp4", 4 + 8 / 16, "nvfp4", "NVIDIA 4-bit float, fp8 scale per 16"),
+    ("nvfp4_w4a8", 4 + 8 / 16, "fp8", "NVIDIA 4-bit float weights, fp8 activations"),
     ("nvfp4_weight", 4 + 8 / 16, "bf16", "NVIDIA 4-bit float weights, 16-bit activations"),
     ("fp4", 4, "fp4", "4-bit float without scales"),
     ("int4", 4 + 16 / 32, "bf16", "4-bit integer weights, 16-bit scale per 32"),
