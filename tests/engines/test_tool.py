@@ -12,14 +12,14 @@ from tests.scripts import script
 TOOL = script("engines")
 TABLE = TOOL.newest().read_text("utf-8")
 ENGINE: dict[str, Any] = {
-    "id": "acme",
-    "name": "ACME Serve",
-    "sources": {"acme-docs": "ACME Serve 1.0 documentation: --memory-share"},
+    "id": "zenith",
+    "name": "Zenith Serve",
+    "sources": {"zenith-docs": "Zenith Serve 1.0 documentation: --memory-share"},
     "figures": {
-        "memory_fraction": {"value": 0.85, "source": "acme-docs", "confidence": "documented"},
+        "memory_fraction": {"value": 0.85, "source": "zenith-docs", "confidence": "documented"},
         "max_sequences": {
             "rows": [{"only": ["h100"], "value": 512}, {"value": 256}],
-            "source": "acme-docs",
+            "source": "zenith-docs",
             "confidence": "documented",
         },
     },
@@ -30,8 +30,8 @@ def test_an_engine_is_added_and_nothing_else_changes() -> None:
     assert TOOL.faults(ENGINE, json.loads(TABLE)) == []
     text = TOOL.added(TABLE, ENGINE)
     table, before = json.loads(text), json.loads(TABLE)
-    assert table["engines"].pop("acme") == {"name": "ACME Serve", "figures": ENGINE["figures"]}
-    assert table["sources"].pop("acme-docs") == ENGINE["sources"]["acme-docs"]
+    assert table["engines"].pop("zenith") == {"name": "Zenith Serve", "figures": ENGINE["figures"]}
+    assert table["sources"].pop("zenith-docs") == ENGINE["sources"]["zenith-docs"]
     assert table == before
     lines = iter(text.splitlines())  # every line of the table stands, in its order, up to a comma
     assert all(any(line == other.rstrip(",") for other in lines) for line in _lines(TABLE))
@@ -47,13 +47,13 @@ def _lines(text: str) -> list[str]:
         ({"id": "vllm"}, "id: 'vllm' is in the table"),
         ({"name": ""}, "name: missing"),
         ({"figures": {}}, "figures: missing"),
-        ({"sources": {}}, "memory_fraction: source 'acme-docs' has no text"),
+        ({"sources": {}}, "memory_fraction: source 'zenith-docs' has no text"),
         (
-            {"figures": {"memory_fraction": {"source": "acme-docs", "confidence": "documented"}}},
+            {"figures": {"memory_fraction": {"source": "zenith-docs", "confidence": "documented"}}},
             "memory_fraction: neither value nor rows",
         ),
         (
-            {"figures": {"memory_fraction": {"value": 1, "source": "acme-docs"}}},
+            {"figures": {"memory_fraction": {"value": 1, "source": "zenith-docs"}}},
             "memory_fraction: confidence is not one of documented, source_code, fitted, assumed",
         ),
     ],
