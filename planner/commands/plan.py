@@ -26,6 +26,7 @@ def command(as_json: bool, **fields: Any) -> None:
     MODEL is a catalogue id, a config.json, a directory that holds one, or a .gguf file.
     """
     from planner.plans.planning import plan
+    from planner.plans.verdict import verdict
     from planner.scenario import Scenario
 
     result = plan(Scenario(**fields), advice=not as_json)
@@ -41,35 +42,6 @@ def command(as_json: bool, **fields: Any) -> None:
     _print_levers(result)
     _print_settings(result.memory)
     print_notes(result.notes)
-
-
-def verdict(result: answer.Plan) -> str:
-    """Return the answer in one sentence."""
-    text = result.limits.crossover_reason
-    if result.limits.crossover_batch is not None and not result.memory.crossover_fits:
-        text += f", which memory does not hold ({result.memory.max_batch} sequences fit)"
-    if not result.memory.fits:
-        text += "; this load does not fit"
-    return text[0].upper() + text[1:] + "." + _in_practice(result)
-
-
-def _in_practice(result: answer.Plan) -> str:
-    """Where calibrated times are bound by something other than the roofline's memory."""
-    batches_by_bound: dict[str, list[int]] = {}
-    for point in result.points:
-        if point.bound != "memory":
-            batches_by_bound.setdefault(point.bound, []).append(point.batch)
-    if not batches_by_bound or result.limits.crossover_batch is not None:
-        return ""
-    places = (
-        f"{bound}-bound at batch {_span(batches)}" for bound, batches in batches_by_bound.items()
-    )
-    return f" As calibrated, {' and '.join(places)}."
-
-
-def _span(batches: list[int]) -> str:
-    low, high = min(batches), max(batches)
-    return str(low) if low == high else f"{low}–{high}"
 
 
 def _print_limits(result: answer.Plan) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.pictures.style import (
     GREY,
+    ONLY_PICKED,
     PALETTE,
     PICKED,
     Spec,
@@ -99,8 +100,7 @@ def intensity_chart(view: View) -> Spec:
         layer(
             "curves",
             {"type": "point", "size": 110, "strokeWidth": 2.5},
-            {"x": X, "y": Y, "color": colour},
-            transform=[{"filter": "datum.batch == picked"}],
+            {"x": X, "y": Y, "color": colour, "opacity": ONLY_PICKED},
         ),
     ]
     return picture(

@@ -8,6 +8,7 @@ from planner.pictures.style import (
     BOUND_COLOUR,
     BOUND_SHAPE,
     GREY,
+    ONLY_PICKED,
     PICKED,
     RED,
     Spec,
@@ -82,8 +83,7 @@ def roofline_chart(view: View) -> Spec:
     picked = layer(
         "path",
         {"type": "point", "color": RED, "size": 220, "strokeWidth": 2.5},
-        {"x": X, "y": Y},
-        transform=[{"filter": "datum.batch == picked"}],
+        {"x": X, "y": Y, "opacity": ONLY_PICKED},
     )
     placed = layer(
         "kernels",
@@ -148,8 +148,7 @@ def roof_line(roof: Row, low: float, high: float) -> list[Row]:
     same = {name: roof[name] for name in ("roof", "kind", "ridge")}
     label = f"{roof['format']}: ridge {roof['ridge']:.0f}" if roof["kind"] == "specified" else ""
     return [
-        {**same, "intensity": x, "rate": y, "label": label if x == high else ""}
-        for x, y in corners
+        {**same, "intensity": x, "rate": y, "label": label if x == high else ""} for x, y in corners
     ]
 
 

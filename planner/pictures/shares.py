@@ -7,6 +7,8 @@ from typing import Any
 from planner.pictures.style import BOUND_COLOUR, PALETTE, Spec, layer, picture, value, word
 from planner.pictures.view import View
 
+BAR_HEIGHT = 180
+"""Of the picture of one bar [pixel]."""
 MEMORY_PARTS = ("weights", "KV cache in use", "KV cache free", "engine and reserve")
 
 
@@ -100,12 +102,10 @@ def memory_chart(view: View) -> Spec:
         },
     )
     memory = view.deployment.accelerator.memory_bytes
-    return picture(
+    drawn = picture(
         "memory",
         f"What the memory of one GPU holds at batch {view.batch}",
         [bar, total],
-        {
-            "memory": memory_rows(view),
-            "total": [{"gigabytes": memory / 1e9}] if memory else [],
-        },
-    ) | {"height": 120}
+        {"memory": memory_rows(view), "total": [{"gigabytes": memory / 1e9}] if memory else []},
+    )
+    return drawn | {"height": BAR_HEIGHT}

@@ -19,7 +19,7 @@ BOUNDS = {"memory": BLUE, "compute": ORANGE, "launch": GREEN, "communication": P
 SHAPES = ("circle", "square", "triangle-up", "diamond")
 """One to each bound: colour alone tells nothing to some readers."""
 
-HEIGHT = 300
+HEIGHT = 400
 """Of a picture, so that a page keeps the room before it is drawn [pixel]."""
 FILE_WIDTH = 680
 """Of a picture in a file [pixel]."""
@@ -36,14 +36,20 @@ def theme(*, dark: bool) -> Spec:
         "background": ground,
         "font": font,
         "view": {"stroke": "transparent"},
-        "axis": {**axis, "tickColor": faint, "gridOpacity": 0.6, "labelFontSize": 12, "titleFontSize": 12},
+        "axis": {
+            **axis,
+            "tickColor": faint,
+            "gridOpacity": 0.6,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+        },
         "legend": {
             "labelColor": ink,
             "titleColor": ink,
             "labelFontSize": 12,
             "orient": "bottom",
-            "columns": 3,
-            "labelLimit": 260,
+            "columns": 2,
+            "labelLimit": 180,
         },
         "title": {"color": ink, "anchor": "start", "fontSize": 14},
         "text": {"color": ink, "fontSize": 11},
@@ -56,7 +62,10 @@ THEMES = {"light": theme(dark=False), "dark": theme(dark=True)}
 
 
 def picture(name: str, description: str, layers: list[Spec], datasets: Spec, **more: Any) -> Spec:
-    """Return a specification of layers over named rows, as wide as what holds it."""
+    """Return a specification of layers over named rows, as wide as what holds it.
+
+    A layer without rows is left out: it would have no extent.
+    """
     return {
         "$schema": SCHEMA,
         "name": name,
@@ -65,9 +74,13 @@ def picture(name: str, description: str, layers: list[Spec], datasets: Spec, **m
         "height": HEIGHT,
         "autosize": {"type": "fit", "contains": "padding"},
         "datasets": datasets,
-        "layer": layers,
+        "layer": [each for each in layers if _has_rows(each, datasets)],
         **more,
     }
+
+
+def _has_rows(part: Spec, datasets: Spec) -> bool:
+    return "data" not in part or bool(datasets[part["data"]["name"]])
 
 
 def layer(data: str, mark: str | Spec, encoding: Spec, **more: Any) -> Spec:
@@ -111,6 +124,8 @@ BOUND_SHAPE: Spec = {
 }
 PICKED: list[Spec] = [{"name": "picked", "value": 0}]
 """The batch a reader points at; a page sets it in all charts at once."""
+ONLY_PICKED: Spec = {"condition": {"test": "datum.batch == picked", "value": 1}, "value": 0}
+"""The opacity of a mark that shows at the batch pointed at."""
 
 
 def pointer(data: str, encoding: Spec) -> Spec:

@@ -7,6 +7,7 @@ from typing import Any
 from planner.pictures.style import (
     BLUE,
     GREY,
+    ONLY_PICKED,
     ORANGE,
     PICKED,
     RED,
@@ -84,12 +85,15 @@ def throughput_chart(view: View) -> Spec:
             {"type": "line", "color": ORANGE, "strokeWidth": 2, "strokeDash": [7, 3]},
             {"x": X, "y": TIME},
         ),
-        layer(
-            "limit",
-            {"type": "rule", "color": RED, "strokeDash": [2, 3]},
-            {"y": TIME, "tooltip": value("tpot_ms", "limit on TPOT [ms]", ".3~g")},
-        ),
     ]
+    if limit is not None:
+        time_layers.append(
+            layer(
+                "limit",
+                {"type": "rule", "color": RED, "strokeDash": [2, 3]},
+                {"y": TIME, "tooltip": value("tpot_ms", "limit on TPOT [ms]", ".3~g")},
+            )
+        )
     marks = [
         layer(
             "stops",
@@ -99,15 +103,13 @@ def throughput_chart(view: View) -> Spec:
         layer(
             "stops",
             {"type": "text", "align": "left", "dx": 4, "baseline": "top"},
-            {"x": X, "y": {"field": "line", "type": "quantitative", "scale": None, "axis": None},
-             "text": {"field": "label"}},
+            {
+                "x": X,
+                "y": {"field": "line", "type": "quantitative", "scale": None, "axis": None},
+                "text": {"field": "label"},
+            },
         ),
-        layer(
-            "picked_batch",
-            {"type": "rule", "color": RED},
-            {"x": X},
-            transform=[{"filter": "datum.batch == picked"}],
-        ),
+        layer("picked_batch", {"type": "rule", "color": RED}, {"x": X, "opacity": ONLY_PICKED}),
     ]
     return picture(
         "throughput",
@@ -117,7 +119,7 @@ def throughput_chart(view: View) -> Spec:
         {
             "curve": curve,
             "stops": stops(view),
-            "limit": [] if limit is None else [{"tpot_ms": limit}],
+            **({} if limit is None else {"limit": [{"tpot_ms": limit}]}),
             "picked_batch": [{"batch": row["batch"]} for row in view.curve],
         },
         params=PICKED,
