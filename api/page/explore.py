@@ -59,6 +59,9 @@ def parts(view: View, filled: Filled) -> dict[str, str]:
             figures=figures(plan),
             kernels=_kernels(view),
             kernel_head=KERNEL_HEAD,
+            settings=[
+                (each.name, setting(each.value), each.source) for each in plan.memory.settings
+            ],
             levers=[(lever.text, f"{lever.gain:.2f}× faster") for lever in plan.advice or ()],
             nearness=notes.get(NEARNESS, ""),
             mark=urlencode(
@@ -84,6 +87,13 @@ def _kernels(view: View) -> list[tuple[str, ...]]:
         )
         for kernel in view.plan.kernels
     ]
+
+
+def setting(value: float | str | None) -> str:
+    """Return a setting of an engine as it is shown."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def command_of(texts: dict[str, str]) -> str:

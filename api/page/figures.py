@@ -64,6 +64,9 @@ EXPLAINED: dict[str, Explained] = {
 }
 
 
+BINDS = {"memory": "memory", "engine_cap": "the engine's max_sequences"}
+
+
 def point_rows(plan: Plan) -> list[tuple[str, ...]]:
     """Return the points of a plan as cells; rates of points that do not fit are left out."""
     most = plan.memory.max_batch
@@ -151,7 +154,7 @@ def figures(plan: Plan) -> list[Figure]:
             "KV cache",
             memory.kv_bytes_per_token,
             scaled(memory.kv_bytes_per_token, "B"),
-            "per token of a sequence",
+            "growth per token of a sequence",
         ),
         (
             "state",
@@ -169,7 +172,8 @@ def figures(plan: Plan) -> list[Figure]:
             scaled(memory.kv_pool_bytes_per_gpu, "B"),
             f"per GPU; {pool}".rstrip("; "),
         ),
-        ("batch", "max_batch", "Largest batch", memory.max_batch, f"{memory.max_batch:,}", ""),
+        ("batch", "max_batch", "Largest batch", memory.max_batch, f"{memory.max_batch:,}",
+         f"bound by {BINDS[memory.binds]}"),
         (
             "context",
             "max_context",

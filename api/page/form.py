@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from planner.commands.loads import disaggregated, lengths, speculation
+from planner.commands.loads import disaggregated, graphs, lengths, lora, speculation
 from planner.commands.numbers import whole, wholes
 from planner.errors import InvalidInput, faults, one_line
-from planner.scenario import Scenario
+from planner.scenario import EngineSettings, Scenario
 
 EXAMPLE = {
     "model": "meta-llama/Llama-3.1-70B-Instruct",
@@ -33,6 +33,8 @@ class Input:
     label: str
     unit: str = ""
     hint: str = ""
+    title: str = ""
+    """What it means, in full."""
     numeric: bool = False
     """Whether a reader may step it with the arrow keys."""
 
@@ -91,16 +93,23 @@ HIDDEN = ("model", "gpu", "name", "tags", "notes")
 def groups() -> list[tuple[str, tuple[Input, ...]]]:
     """Return the fields to show by group; those without a place of their own come last."""
     placed = {each.name for _, inputs in GROUPS for each in inputs} | {*HIDDEN}
+    settings = tuple(_plain(name) for name in EngineSettings.model_fields)
     rest = tuple(
-        Input(name, name.replace("_", " ").capitalize(), "", info.description or "")
-        for name, info in Scenario.model_fields.items()
-        if name not in placed
+        _plain(name)
+        for name in Scenario.model_fields
+        if name not in placed and name not in EngineSettings.model_fields
     )
     known = [
         (title, tuple(each for each in inputs if each.name in Scenario.model_fields))
         for title, inputs in GROUPS
     ]
-    return [*known, ("More", rest)] if rest else known
+    return [*known, ("Engine limits", settings), *([("More", rest)] if rest else [])]
+
+
+def _plain(name: str) -> Input:
+    """An input that says of itself what the scenario says of the field."""
+    description = Scenario.model_fields[name].description or ""
+    return Input(name, name.replace("_", " ").capitalize(), title=description)
 
 
 def tokens(text: str) -> Any:
@@ -119,6 +128,8 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "osl": tokens,
     "speculation": speculation,
     "disaggregated": disaggregated,
+    "lora": lora,
+    "graphs": graphs,
 }
 """Fields whose text is not a word or a number."""
 

@@ -9,7 +9,14 @@ from planner.pictures.view import View
 
 BAR_HEIGHT = 180
 """Of the picture of one bar [pixel]."""
-MEMORY_PARTS = ("weights", "KV cache in use", "KV cache free", "engine and reserve")
+MEMORY_PARTS = (
+    "weights",
+    "KV cache in use",
+    "KV cache free",
+    "activations",
+    "buffers, graphs, adapters",
+    "left free",
+)
 
 
 def time_chart(view: View) -> Spec:
@@ -58,7 +65,12 @@ def memory_rows(view: View) -> list[dict[str, Any]]:
     total = float(view.deployment.accelerator.memory_bytes or 0)
     pool, weights = memory.kv_pool_bytes_per_gpu, memory.weights_bytes_per_gpu
     share = min(1.0, view.batch / memory.max_batch) if memory.max_batch else 0.0
-    parts = (weights, pool * share, pool * (1.0 - share), max(0.0, total - weights - pool))
+    others = (
+        memory.activation_bytes_per_gpu,
+        memory.buffer_bytes_per_gpu + memory.graph_bytes_per_gpu + memory.adapter_bytes_per_gpu,
+    )
+    free = max(0.0, total - weights - pool - sum(others))
+    parts = (weights, pool * share, pool * (1.0 - share), *others, free)
     return [
         {
             "part": name,
@@ -77,7 +89,7 @@ def memory_chart(view: View) -> Spec:
         "field": "part",
         "type": "nominal",
         "title": None,
-        "scale": {"domain": list(MEMORY_PARTS), "range": list(PALETTE[:4])},
+        "scale": {"domain": list(MEMORY_PARTS), "range": list(PALETTE[: len(MEMORY_PARTS)])},
     }
     bar = layer(
         "memory",

@@ -130,10 +130,9 @@ def throughput_chart(view: View) -> Spec:
 def stops(view: View) -> list[dict[str, Any]]:
     """Return the batches at which something stops growth: memory, the engine's cap, crossover."""
     last = view.curve[-1]["batch"]
-    cap = view.deployment.memory.max_sequences * view.deployment.memory.attention_dp
+    most = view.plan.memory.max_batch
     named = (
-        ("memory holds", view.plan.memory.max_batch),
-        ("engine runs", cap if view.plan.scenario.engine else None),
+        ("memory holds" if view.plan.memory.binds == "memory" else "engine runs", most),
         ("crossover", view.plan.limits.crossover_batch),
         ("knee", view.plan.limits.knee_batch),
     )

@@ -16,12 +16,14 @@ export function headers() {
 }
 
 export function connect(form) {
-  let timer, running;
+  let timer, running, last;
 
   async function answer(push) {
+    const text = query(form);
+    if (push && text === last) return; // leaving a field says again what typing said
+    last = text;
     running?.abort();
     running = new AbortController();
-    const text = query(form);
     const region = document.querySelector("#answer");
     region?.setAttribute("aria-busy", "true");
     performance.mark("asked");
@@ -33,7 +35,6 @@ export function connect(form) {
       const result = await response.json();
       if (push) history.replaceState(null, "", `${location.pathname}?${text}`);
       await show(form, result, text);
-      performance.measure("answered", "asked");
     } catch (error) {
       if (error.name !== "AbortError") {
         showErrors(form, { "": "The service does not answer; try again." });
@@ -82,13 +83,20 @@ async function show(form, result, text) {
   }
   const charts = Object.entries(result.charts ?? {});
   if (result.charts?.throughput) curve = result.charts.throughput.datasets.curve;
-  await Promise.all(
-    charts.map(([name, spec]) => {
-      const element = document.querySelector(`[data-chart="${name}"]`);
-      return element && draw(element, spec);
-    }),
-  );
+  const places = charts
+    .map(([name, spec]) => [document.querySelector(`[data-chart="${name}"]`), spec])
+    .filter(([element]) => element);
+  const [seen, rest] = [places.filter(inView), places.filter((place) => !inView(place))];
+  for (const [element, spec] of seen) await draw(element, spec);
   readPick();
+  performance.measure("answered", "asked"); // what a reader sees is up to date
+  for (const [element, spec] of rest) await draw(element, spec);
+  readPick();
+}
+
+function inView([element]) {
+  const box = element.getBoundingClientRect();
+  return box.bottom > 0 && box.top < innerHeight;
 }
 
 export function showErrors(form, errors) {
