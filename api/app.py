@@ -172,7 +172,7 @@ def _workspaces(request: AnyRequest) -> Workspaces:
 
 
 def _pages(request: AnyRequest) -> Pages:
-    return Pages(services(request), caller(request).workspace)
+    return Pages(services(request), caller(request))
 
 
 SERVICES = {

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
 from litestar import Controller, Request, Response, Router, get
 from litestar.di import NamedDependency
+from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 from litestar.static_files import create_static_files_router
 
-from api.page import explore
+from api.page import accuracy as accuracy_view
+from api.page import compare as compare_view
+from api.page import explore as explore_view
+from api.page import kernels as kernels_view
+from api.page import recommend as recommend_view
 from api.page.choices import choices
 from api.page.form import EXAMPLE, Filled, groups, read
 from api.page.render import FOLDER, document, file, page
 from api.page.service import Pages
+from api.page.shown import Query, Shown
 from api.web.call import call_planner
 from api.web.problem import rejected
+from planner.compare import to_csv, to_markdown
 from planner.pictures import chart
 from planner.pictures.files import KINDS, browser_module, render
 from planner.pictures.style import THEMES
@@ -44,8 +52,8 @@ class PageController(Controller):
     def explore(self, request: AnyRequest, pages: Service) -> Response[bytes]:
         """Show a scenario; it answers without any script."""
         filled = filled_of(request)
-        view = explore.answer(pages, filled)
-        shown = explore.parts(view, filled) if view else {"answer": "", "details": ""}
+        view = explore_view.answer(pages, filled)
+        shown = explore_view.parts(view, filled) if view else {"answer": "", "details": ""}
         return page(
             "explore.html",
             status=422 if filled.errors else 200,
@@ -62,14 +70,14 @@ class PageController(Controller):
     def answer(self, request: AnyRequest, pages: Service) -> Response[bytes]:
         """Return texts and specifications of the answer, or what is wrong by field."""
         filled = filled_of(request)
-        view = explore.answer(pages, filled)
+        view = explore_view.answer(pages, filled)
         if view is None:
             return document({"errors": filled.errors})
         return document(
             {
                 "title": title_of(filled),
-                "html": explore.parts(view, filled),
-                "charts": explore.specifications(view),
+                "html": explore_view.parts(view, filled),
+                "charts": explore_view.specifications(view),
             }
         )
 
@@ -92,7 +100,7 @@ class PageController(Controller):
         if theme not in THEMES:
             raise rejected(f"theme: {theme[:40]!r}; accepted: {', '.join(THEMES)}")
         filled = read(query or EXAMPLE.items())
-        view = explore.answer(pages, filled)
+        view = explore_view.answer(pages, filled)
         if view is None:
             raise rejected("; ".join(filled.errors.values()))
         stem, _, kind = name.rpartition(".")
@@ -100,6 +108,83 @@ class PageController(Controller):
         if kind == "json":
             return document(spec)
         return file(call_planner(render, spec, kind, theme), KINDS[kind])
+
+    @get("/compare", sync_to_thread=True)
+    def compare(self, request: AnyRequest, pages: Service) -> Response[bytes]:
+        """Show scenarios side by side; it answers without any script."""
+        return _view(request, "compare", pages)
+
+    @get("/recommend", sync_to_thread=True)
+    def recommend(self, request: AnyRequest, pages: Service) -> Response[bytes]:
+        """Show what to run; it answers without any script."""
+        return _view(request, "recommend", pages)
+
+    @get("/kernels", sync_to_thread=True)
+    def kernels(self, request: AnyRequest, pages: Service) -> Response[bytes]:
+        """Show kernels on a roofline; it answers without any script."""
+        return _view(request, "kernels", pages)
+
+    @get("/accuracy", sync_to_thread=True)
+    def accuracy(self, request: AnyRequest, pages: Service) -> Response[bytes]:
+        """Show predicted against measured runs; it answers without any script."""
+        return _view(request, "accuracy", pages)
+
+    @get("/page/{view:str}", sync_to_thread=True)
+    def other_answer(
+        self, request: AnyRequest, view: FromPath[str], pages: Service
+    ) -> Response[bytes]:
+        """Return texts and specifications of another view, or what is wrong by field."""
+        return document(_shown(request, view, pages).document())
+
+    @get("/compare/{name:str}", sync_to_thread=True)
+    def comparison_file(
+        self, request: AnyRequest, name: FromPath[str], pages: Service
+    ) -> Response[bytes]:
+        """Return a comparison as `comparison.md` or `.csv`, or one of its pictures as a file."""
+        query = list(request.query_params.multi_items()) or compare_view.EXAMPLE
+        stem, _, kind = name.rpartition(".")
+        if stem == "comparison" and kind in TEXTS:
+            media_type, text = TEXTS[kind]
+            return file(text(compare_view.ask(pages, query).comparison).encode(), media_type)
+        charts = compare_view.show(pages, query).charts
+        if stem not in charts:
+            raise rejected(
+                f"name: {name[:40]!r}; accepted: comparison.md, comparison.csv, "
+                f"{', '.join(f'{one}.svg' for one in charts)}"
+            )
+        return file(call_planner(render, charts[stem], kind), KINDS[kind])
+
+
+def _view(request: AnyRequest, view: str, pages: Pages) -> Response[bytes]:
+    shown = _shown(request, view, pages)
+    return page(
+        f"{view}.html",
+        status=422 if shown.errors else 200,
+        view=view,
+        shown=shown,
+        choices=choices(),
+        query=shown.query,
+        **shown.more,
+    )
+
+
+def _shown(request: AnyRequest, view: str, pages: Pages) -> Shown:
+    if view not in OTHERS:
+        raise NotFoundException
+    return OTHERS[view](pages, list(request.query_params.multi_items()))
+
+
+OTHERS: dict[str, Callable[[Pages, Query], Shown]] = {
+    "compare": compare_view.show,
+    "recommend": recommend_view.show,
+    "kernels": kernels_view.show,
+    "accuracy": accuracy_view.show,
+}
+"""What fills the views that are not of one scenario."""
+TEXTS = {
+    "md": ("text/markdown; charset=utf-8", to_markdown),
+    "csv": ("text/csv; charset=utf-8", to_csv),
+}
 
 
 class DrawingController(Controller):

@@ -11,6 +11,7 @@ from api.page.figures import POINT_HEAD, figures, point_rows
 from api.page.form import Filled
 from api.page.render import fragment
 from api.page.service import Pages
+from api.page.shown import errors_of
 from api.web.problem import Problem
 from planner.pictures import CHARTS, View, chart
 from planner.plans.resolved import resolved
@@ -32,12 +33,6 @@ def answer(pages: Pages, filled: Filled) -> View | None:
     except Problem as problem:
         filled.errors.update(errors_of(problem))
         return None
-
-
-def errors_of(problem: Problem) -> dict[str, str]:
-    """Return the messages of a problem by field, in its own words."""
-    by_field = {error.field.partition(".")[0]: error.message for error in problem.errors}
-    return by_field or {"": problem.detail}
 
 
 def parts(view: View, filled: Filled) -> dict[str, str]:

@@ -172,8 +172,14 @@ def figures(plan: Plan) -> list[Figure]:
             scaled(memory.kv_pool_bytes_per_gpu, "B"),
             f"per GPU; {pool}".rstrip("; "),
         ),
-        ("batch", "max_batch", "Largest batch", memory.max_batch, f"{memory.max_batch:,}",
-         f"bound by {BINDS[memory.binds]}"),
+        (
+            "batch",
+            "max_batch",
+            "Largest batch",
+            memory.max_batch,
+            f"{memory.max_batch:,}",
+            f"bound by {BINDS[memory.binds]}",
+        ),
         (
             "context",
             "max_context",
