@@ -49,7 +49,7 @@ def parts(view: View, filled: Filled) -> dict[str, str]:
         "details": fragment(
             "explore_details.html",
             plan=plan,
-            points=point_rows(plan),
+            points=point_rows(plan, view.deployment.memory),
             point_head=POINT_HEAD,
             figures=figures(plan),
             kernels=_kernels(view),

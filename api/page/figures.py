@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.answer import Interval, Plan, Point
+from planner.engines.memory import Memory
 from planner.units import number, percent, scaled, seconds
 
 PHYSICS = "docs/physics.md"
@@ -67,11 +68,9 @@ EXPLAINED: dict[str, Explained] = {
 BINDS = {"memory": "memory", "engine_cap": "the engine's max_sequences"}
 
 
-def point_rows(plan: Plan) -> list[tuple[str, ...]]:
+def point_rows(plan: Plan, memory: Memory) -> list[tuple[str, ...]]:
     """Return the points of a plan as cells; rates of points that do not fit are left out."""
-    most = plan.memory.max_batch
-    largest = max(plan.scenario.context or [0])
-    return [_point(point, point.context < largest or point.batch <= most) for point in plan.points]
+    return [_point(one, one.batch <= memory.max_batch(one.context)) for one in plan.points]
 
 
 POINT_HEAD = (

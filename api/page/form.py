@@ -118,7 +118,7 @@ def tokens(text: str) -> Any:
         raise InvalidInput(
             "files are not read here; accepted: TOKENS, lognormal:MEAN:CV, uniform:LOW:HIGH"
         )
-    return lengths(text) if ":" in text else whole(text)
+    return lengths(text)
 
 
 READERS: Mapping[str, Callable[[str], Any]] = {
