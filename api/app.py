@@ -24,6 +24,9 @@ from api.measurements.calibrations import Calibrations
 from api.measurements.controllers import MeasurementController
 from api.measurements.service import MeasuredRuns
 from api.openapi import complete, openapi_config, swagger_files
+from api.page.controllers import ROUTES as PAGES
+from api.page.controllers import page_files
+from api.page.service import Pages
 from api.plans.controllers import PlanController
 from api.plans.service import Plans
 from api.scenarios.controllers import ScenarioController
@@ -55,6 +58,7 @@ CONTROLLERS = (
     ScenarioController,
     ComparisonController,
     SystemController,
+    *PAGES,
 )
 
 
@@ -78,7 +82,7 @@ def create_app(settings: Settings | None = None) -> Application:
     log.configure(settings.log_level)
     metrics = Metrics()
     app = Application(
-        route_handlers=[*CONTROLLERS, _importer(settings), swagger_files()],
+        route_handlers=[*CONTROLLERS, _importer(settings), swagger_files(), page_files()],
         lifespan=[_store],
         state=State({"services": None, "settings": settings, "metrics": metrics}),
         dependencies={
@@ -167,6 +171,10 @@ def _workspaces(request: AnyRequest) -> Workspaces:
     return Workspaces(services(request), caller(request).workspace)
 
 
+def _pages(request: AnyRequest) -> Pages:
+    return Pages(services(request), caller(request))
+
+
 SERVICES = {
     "catalog": _catalog,
     "plans": _plans,
@@ -174,6 +182,7 @@ SERVICES = {
     "comparisons": _comparisons,
     "measured": _measured,
     "workspaces": _workspaces,
+    "pages": _pages,
 }
 
 

@@ -20,6 +20,7 @@ COMMANDS = {
     "sweep": "planner.commands.sweep",
     "recommend": "planner.commands.recommend",
     "roofline": "planner.commands.roofline",
+    "plot": "planner.commands.plot",
     "kernels": "planner.commands.kernels",
     "models": "planner.commands.models",
     "gpus": "planner.commands.gpus",

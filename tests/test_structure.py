@@ -29,6 +29,7 @@ FLOORS = (
     ("benchmarks",),
     ("fitting",),
     ("accuracy", "compare"),
+    ("pictures",),
     ("commands",),
     ("cli", "__init__"),
 )
@@ -44,7 +45,7 @@ API_FLOORS = (
     ("services",),
     ("plans", "scenarios"),
     ("comparisons", "system"),
-    ("workspace", "openapi"),
+    ("workspace", "openapi", "page"),
     ("app",),
     ("commands", "__init__"),
 )
