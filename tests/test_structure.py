@@ -29,6 +29,7 @@ FLOORS = (
     ("benchmarks",),
     ("fitting",),
     ("accuracy", "compare"),
+    ("handover",),
     ("commands",),
     ("cli", "__init__"),
 )
