@@ -150,7 +150,8 @@ class _Builder:
         for event in events:
             if isinstance(event, yaml.SequenceEndEvent):
                 break
-            lines.append(self._line(event))
+            block = isinstance(event, yaml.ScalarEvent) and event.style in ("|", ">")
+            lines.append(self._line(event) + block)  # its text begins on the line below
             items.append(self._value(event, events, depth + 1))
         items.lines, items.line = lines, line
         return items

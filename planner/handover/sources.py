@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.handover.documents import MOST_BYTES, documents
 from planner.handover.facts import engine_facts, started_engines
+from planner.handover.notes import noted_in_comment
 from planner.handover.objects import workers_in
 from planner.handover.reading import Deployed, deployed
 from planner.handover.refusal import Unreadable
@@ -20,8 +20,6 @@ ACCEPTED = (
     "or StatefulSet, LeaderWorkerSet, LLMInferenceService, InferenceService, values of "
     "llm-d-modelservice, DynamoGraphDeployment; docker-compose"
 )
-NOTE = re.compile(r"^[ \t]*#[ \t]*decode-planner:[ \t]*(\{.*\})[ \t]*$", re.MULTILINE)
-"""The line by which `planner manifest` notes what no argument says."""
 _YAML = re.compile(
     r"^(?:---|[ \t]*[\"']?[\w./-]+[\"']?[ \t]*:(?:[ \t]|$)|[ \t]*[{\[])", re.MULTILINE
 )
@@ -83,7 +81,7 @@ def _deployments(
     workers = _commands(text, configs) if content is None else workers_in(content, configs)
     if not workers:
         raise Unreadable(f"no engine is started in it; accepted: {ACCEPTED}")
-    question, line = _note(text)
+    question, line = noted_in_comment(text)
     for worker in workers:
         if not worker.question:
             worker.question, worker.question_line = question, line
@@ -97,22 +95,3 @@ def _commands(text: str, configs: Mapping[str, tuple[str, int]]) -> list[Worker]
     files = {**configs, **content.files}
     workers = [worker_of(words, files=files) for words in content.commands]
     return [worker for worker in workers if worker is not None]
-
-
-def _note(text: str) -> tuple[dict[str, Any], int]:
-    match = NOTE.search(text)
-    if match is None:
-        return {}, 1
-    line = text.count("\n", 0, match.start()) + 1
-    return noted(match[1], line), line
-
-
-def noted(text: str, line: int) -> dict[str, Any]:
-    """Return the fields that `planner manifest` noted. Raises Unreadable naming the line."""
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise Unreadable(f"line {line}: what planner noted is no JSON object")
-    return content

@@ -55,6 +55,10 @@ class Worker:
     outside: dict[str, Given] = field(default_factory=dict)
     """Arguments that fields of the object stand for (`parallelism.tensor`)."""
     replicas_line: int = 1
+    dropped: Mapping[str, Given] = field(default_factory=dict)
+    """Arguments that the object states and its controller leaves out."""
+    strings: list[Fault] = field(default_factory=list)
+    """Words of it that are numbers, which Kubernetes refuses."""
     question: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the scenario that no argument says, as `planner manifest` notes them."""
     question_line: int = 1
@@ -214,6 +218,8 @@ def _role(worker: Worker, facts: EngineStart) -> None:
         one = worker.parsed.given.get("disaggregation_mode")
         if one is not None and one.value in {"prefill", "decode"}:
             worker.role = str(one.value)
+        if "is_prefill_worker" in worker.parsed.given:
+            worker.role = "prefill"
         return
     value = one.value
     if roles["key"]:
