@@ -104,6 +104,8 @@ class ArgumentParser:
     dashes: bool
     """Whether underscores and hyphens are the same in a flag."""
     abbreviations: bool = False
+    used: frozenset[str] = frozenset()
+    """Arguments whose values a plan depends on."""
 
     def argument(self, flag: str) -> tuple[Argument, bool] | None:
         """Return the argument a flag belongs to, and whether the flag negates it."""
@@ -182,6 +184,9 @@ class ArgumentParser:
         text = " ".join([flag, *(each.text for each in values)])
         if not values:
             parsed.faults.append(Fault(word.line, flag, "needs a value"))
+            return
+        if any(each.open for each in values) and argument.name not in self.used:
+            self._put(parsed, Given(argument.name, text, word.line, text))
             return
         if any(each.open for each in values):
             why = "its value comes from a variable that is not given here"
@@ -303,7 +308,9 @@ def _parser(engine: str, version: tuple[int, ...] | None) -> ArgumentParser:
         for name, argument in arguments.items()
         if not facts.underscores and f"--{name.replace('_', '-')}" in argument.flags
     }
-    return ArgumentParser(engine, file, arguments, flags, facts.dashes, facts.abbreviations)
+    return ArgumentParser(
+        engine, file, arguments, flags, facts.dashes, facts.abbreviations, facts.used
+    )
 
 
 def _arguments(

@@ -53,6 +53,15 @@ class EngineStart:
     multinode: Mapping[str, Any] = field(default_factory=dict)
     dynamo: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def used(self) -> frozenset[str]:
+        """Arguments that a scenario's fields depend on."""
+        used = {a for row in self.fields for a in row["arguments"]}
+        used |= {row[key] for row in self.fields for key in ("with", "twin") if key in row}
+        used |= set(self.split.values()) | {row[0] for row in self.speculation["drafts"]}
+        used |= {self.speculation.get("needs"), self.roles.get("argument")} - {None}
+        return frozenset(used | {v for v in self.lora.values() if isinstance(v, str)})
+
 
 @cache
 def read_facts(name: str) -> dict[str, Any]:
@@ -64,7 +73,7 @@ def read_facts(name: str) -> dict[str, Any]:
 @cache
 def engine_facts(engine: str) -> EngineStart:
     """Return how an engine is started. Raises KeyError for one without a row."""
-    row = read_facts("engines.json")[engine]
+    row = read_facts("engines.json")["engines"][engine]
     lists = ("start", "images", "write", "model", "fields", "more_arguments", "host")
     values = {key: tuple(row[key]) for key in lists if key in row}
     values["start"] = tuple(tuple(words) for words in row["start"])
@@ -74,7 +83,7 @@ def engine_facts(engine: str) -> EngineStart:
 @cache
 def started_engines() -> tuple[str, ...]:
     """Return the engines that have a row."""
-    return tuple(name for name in read_facts("engines.json") if name != "about")
+    return tuple(read_facts("engines.json")["engines"])
 
 
 def image_of(text: str) -> tuple[str | None, str | None]:
@@ -96,7 +105,8 @@ def image_of(text: str) -> tuple[str | None, str | None]:
     if not matches:
         return None, None
     version = _TAG.search(tag)
-    return max(matches)[1], version[1] if version else None
+    own = path.rpartition("/")[2] in read_facts("engines.json")["own_versions"]
+    return max(matches)[1], version[1] if version and not own else None
 
 
 def image_for(engine: str, version: str | None, newest: str) -> str:

@@ -123,10 +123,8 @@ def _parallelism(spec: Object) -> dict[str, Given]:
     given = {}
     for key, argument in PARALLELISM.items():
         value = stated.get(key)
-        if (
-            (key == "expert"
-            and value is True)
-            or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
+        if (key == "expert" and value is True) or (
+            isinstance(value, int) and not isinstance(value, bool) and value >= 1
         ):
             text = f"parallelism.{key}: {value}"
             given[argument] = Given(argument, value, line_of(stated, key), text)
@@ -233,6 +231,8 @@ def _dynamo(one: Object, files: Files) -> Iterator[Worker]:
     parts = [mapping(each) for each in items(spec.get("components"))]
     parts += [mapping(each) for each in mapping(spec.get("services")).values()]
     for part in parts:
+        if "frontend" in (part.get("type"), part.get("componentType")):
+            continue
         pod = at(part, "podTemplate", "spec")
         extra = at(part, "extraPodSpec", "mainContainer")
         if isinstance(extra, Mapping):

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from planner.answer import Answer
 from planner.errors import InvalidInput, named, one_line
-from planner.handover.arguments import Fault, Given
+from planner.handover.arguments import Fault
 from planner.handover.fields import fields_given
 from planner.handover.naming import gpu_named, model_named
 from planner.handover.refusal import Unreadable
@@ -129,7 +129,7 @@ def deployed(file: str, workers: Sequence[Worker], options: Mapping[str, Any]) -
     _gpu(fields, workers, file)
     scenario = _scenario(fields)
     for each, split in zip(workers, splits, strict=True):
-        fields.faults += [*each.parsed.faults, *split.faults]
+        fields.faults += [*each.parsed.faults, *each.strings, *split.faults]
     faults = sorted(dict.fromkeys(fields.faults), key=lambda fault: fault.line)
     reading = Reading(
         file=file,
@@ -266,23 +266,8 @@ def _scenario(fields: _Fields) -> Scenario:
 def _unused(workers: Sequence[Worker]) -> list[Unused]:
     rows: dict[tuple[int, str], None] = {}
     for worker in workers:
-        used = used_arguments(worker)
+        used = worker.facts.used
         for one in worker.parsed.given.values():
             if one.argument not in used:
                 rows[(one.line, one.text[:200])] = None
     return [Unused(line=line, text=text) for line, text in sorted(rows)]
-
-
-def used_arguments(worker: Worker) -> set[str]:
-    """Return the arguments of an engine that a scenario's fields depend on."""
-    facts = worker.facts
-    used = {a for row in facts.fields for a in row["arguments"]}
-    used |= {row[key] for row in facts.fields for key in ("with", "twin") if key in row}
-    used |= set(facts.split.values()) | {d[0] for d in facts.speculation["drafts"]}
-    used |= {str(facts.speculation.get("needs")), str(facts.roles.get("argument"))}
-    return used | {str(facts.lora.get(name)) for name in ("switch", "adapters", "rank")}
-
-
-def given_at(worker: Worker, *arguments: str) -> Given | None:
-    """Return the first of these arguments that is given."""
-    return next((worker.given[a] for a in arguments if a in worker.given), None)

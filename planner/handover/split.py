@@ -164,7 +164,7 @@ def write_split(
 
 
 def _above_one(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value not in (1, False)}
+    return {name: value for name, value in values.items() if value is True or value > 1}
 
 
 def _write_ranks(
@@ -199,8 +199,7 @@ def _write_total(
         values["attention_dp"] = scenario.attention_dp
     elif scenario.attention_dp > 1:
         values |= {"dp": scenario.attention_dp, "attention_switch": True}
-    kept = {k: v for k, v in values.items() if v != 1 or v is True}
-    return {names[key]: value for key, value in kept.items()}
+    return {names[key]: value for key, value in _above_one(**values).items()}
 
 
 def _write_switch(

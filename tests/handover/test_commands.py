@@ -152,12 +152,12 @@ def test_an_engines_own_yaml_completes_its_command_line() -> None:
 
 def test_what_is_not_understood_is_listed_with_its_line() -> None:
     reading = read(
-        f"vllm serve {LLAMA} \\\n  --no-such-flag 3 \\\n  --port $PORT \\\n"
+        f"vllm serve {LLAMA} \\\n  --no-such-flag 3 \\\n  --tensor-parallel-size $TP \\\n"
         "  --trust-remote-code \\\n  --max-num-seqs many\n"
     )
     assert [(x.line, x.text) for x in reading.not_understood] == [
         (2, "--no-such-flag 3"),
-        (3, "--port $PORT"),
+        (3, "--tensor-parallel-size $TP"),
         (5, "--max-num-seqs many"),
     ]
     assert [(x.line, x.text) for x in reading.unused] == [(4, "--trust-remote-code")]
