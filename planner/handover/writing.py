@@ -14,6 +14,7 @@ import yaml
 from planner.engines.versions import version_of
 from planner.errors import InvalidInput
 from planner.handover.arguments import parser_versions
+from planner.handover.autoscaling import autoscaler
 from planner.handover.facts import engine_facts, started_engines
 from planner.handover.launching import CONFIG_PATH, Launch, joined, launch
 from planner.handover.naming import model_named
@@ -70,8 +71,20 @@ def write(scenario: Scenario, kind: str = "command", name: str | None = None) ->
     return Written(text, scenario, notes)
 
 
+def with_autoscaler(written: Written, form: str, most_replicas: int | None = None) -> Written:
+    """Return a written Deployment with an autoscaler beside it. Raises Unwritable for others."""
+    documents = list(yaml.safe_load_all(written.text))
+    first = documents[0] if isinstance(documents[0], dict) else {}
+    if first.get("kind") != "Deployment" or written.scenario.disaggregated:
+        raise Unwritable("autoscale: accepted: as deployment, without disaggregated")
+    name = first["metadata"]["name"]
+    content, note = autoscaler(written.scenario, form, name, most_replicas)
+    text = f"{written.text}---\n{_dump(content)}"
+    return Written(text, written.scenario, (*written.notes, note))
+
+
 def _default(name: str) -> Any:
-    return Scenario.model_fields[name].get_default()
+    return Scenario.model_fields[name].get_default(call_default_factory=True)
 
 
 def _pinned(scenario: Scenario, kind: str) -> Scenario:
