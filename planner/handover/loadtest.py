@@ -23,7 +23,7 @@ REQUESTS_PER_CLIENT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class BenchLoad:
     """The load of a benchmark."""
 
     model: str
@@ -39,7 +39,7 @@ class Load:
         return REQUESTS_PER_CLIENT * self.clients
 
 
-def _vllm(load: Load) -> tuple[list[str], str]:
+def _vllm(load: BenchLoad) -> tuple[list[str], str]:
     words = ["vllm", "bench", "serve", "--model", load.model]
     words += ["--base-url", f"http://localhost:{load.port}", "--dataset-name", "random"]
     words += ["--random-input-len", str(load.isl), "--random-output-len", str(load.osl)]
@@ -54,7 +54,7 @@ def _vllm(load: Load) -> tuple[list[str], str]:
     return [*words, "--save-result", "--result-filename", "bench.json"], "bench.json"
 
 
-def _sglang(load: Load) -> tuple[list[str], str]:
+def _sglang(load: BenchLoad) -> tuple[list[str], str]:
     words = ["python3", "-m", "sglang.bench_serving", "--backend", "sglang", "--model", load.model]
     words += ["--host", "127.0.0.1", "--port", str(load.port), "--dataset-name", "random"]
     words += ["--random-input-len", str(load.isl), "--random-output-len", str(load.osl)]
@@ -63,7 +63,7 @@ def _sglang(load: Load) -> tuple[list[str], str]:
     return words, "bench.jsonl"
 
 
-def _guidellm(load: Load) -> tuple[list[str], str]:
+def _guidellm(load: BenchLoad) -> tuple[list[str], str]:
     words = ["guidellm", "run"]
     words += ["--backend", f"kind=openai_http,target=http://localhost:{load.port}/v1"]
     words += ["--profile", f"kind=concurrent,streams={load.clients}"]
@@ -72,7 +72,7 @@ def _guidellm(load: Load) -> tuple[list[str], str]:
     return [*words, "--output", "kind=json,filename=bench.json"], "bench.json"
 
 
-def _aiperf(load: Load) -> tuple[list[str], str]:
+def _aiperf(load: BenchLoad) -> tuple[list[str], str]:
     words = ["aiperf", "profile", "--model", load.model, "--url", f"localhost:{load.port}"]
     words += ["--endpoint-type", "chat", "--streaming", "--isl", str(load.isl)]
     words += ["--osl", str(load.osl), "--concurrency", str(load.clients)]
@@ -80,14 +80,14 @@ def _aiperf(load: Load) -> tuple[list[str], str]:
     return words, "bench/profile_export_aiperf.json"
 
 
-def _llama(load: Load) -> tuple[list[str], str]:
+def _llama(load: BenchLoad) -> tuple[list[str], str]:
     words = ["llama-batched-bench", "-hf", load.model]
     words += ["-c", str((load.isl + load.osl) * load.clients), "-npp", str(load.isl)]
     words += ["-ntg", str(load.osl), "-npl", str(load.clients), "--output-format", "jsonl"]
     return words, "bench.jsonl"
 
 
-TOOLS: Mapping[str, Callable[[Load], tuple[list[str], str]]] = {
+TOOLS: Mapping[str, Callable[[BenchLoad], tuple[list[str], str]]] = {
     "vllm": _vllm,
     "sglang": _sglang,
     "guidellm": _guidellm,
@@ -108,7 +108,7 @@ def benchmark(scenario: Scenario, tool: str | None = None) -> str:
     name = tool or engine_facts(started.facts.id).bench
     if name not in TOOLS:
         raise Unwritable(f"bench: {name[:40]!r} is not written; accepted: {', '.join(TOOLS)}")
-    load = Load(
+    load = BenchLoad(
         started.model,
         started.facts.port,
         round(moments(scenario.isl).mean),

@@ -21,7 +21,7 @@ from planner.handover.naming import model_named
 from planner.handover.notes import ANNOTATION
 from planner.handover.refusal import Unreadable, Unwritable
 from planner.handover.sources import read_files
-from planner.handover.written_objects import KINDS, Part
+from planner.handover.written_objects import KINDS, WorkerPart
 from planner.plans.planning import plan
 from planner.scenario import Scenario
 
@@ -125,7 +125,7 @@ def _text(
         return _command(scenario, launches, question), tuple(notes)
     base = label(name or scenario.name or launches[0].model)
     parts = [
-        Part(
+        WorkerPart(
             one,
             _prefill_replicas(scenario) if one.role == "prefill" else scenario.replicas,
             base if one.role == "both" else f"{base[:54]}-{one.role}",

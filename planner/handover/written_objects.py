@@ -15,7 +15,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WorkerPart:
     """One kind of worker to write: how it is started, and how many replicas."""
 
     launch: Launch
@@ -24,10 +24,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ObjectKind:
     """An object: what writes it, the engines it runs, and how it joins hosts."""
 
-    write: Callable[[str, Sequence[Part]], list[Document]]
+    write: Callable[[str, Sequence[WorkerPart]], list[Document]]
     engines: tuple[str, ...]
     handles_nodes: bool = False
     """Whether its controller joins the hosts of a replica."""
@@ -42,7 +42,7 @@ def _labels(name: str) -> dict[str, str]:
     return {"app.kubernetes.io/name": name}
 
 
-def deployment(name: str, parts: Sequence[Part]) -> list[Document]:
+def deployment(name: str, parts: Sequence[WorkerPart]) -> list[Document]:
     """Return a Deployment and a Service for each kind of worker."""
     del name
     documents = []
@@ -72,13 +72,13 @@ def deployment(name: str, parts: Sequence[Part]) -> list[Document]:
     return documents
 
 
-def leader_worker_set(name: str, parts: Sequence[Part]) -> list[Document]:
+def leader_worker_set(name: str, parts: Sequence[WorkerPart]) -> list[Document]:
     """Return a LeaderWorkerSet for each kind of worker, a group a replica, its size the hosts."""
     del name
     return [_group(part) for part in parts]
 
 
-def _group(part: Part) -> Document:
+def _group(part: WorkerPart) -> Document:
     nodes = part.launch.scenario.nodes or 1
     ranks = part.launch.facts.multinode
     leader: dict[str, Any] = {}
@@ -113,7 +113,7 @@ def _group(part: Part) -> Document:
     }
 
 
-def llm_inference_service(name: str, parts: Sequence[Part]) -> list[Document]:
+def llm_inference_service(name: str, parts: Sequence[WorkerPart]) -> list[Document]:
     """Return a KServe LLMInferenceService; on one host the split is in the arguments as well,
     where alone it counts (KServe 0.20)."""
     spec: Document = {}
@@ -157,7 +157,7 @@ def _parallelism(launch: Launch) -> Document:
     return stated
 
 
-def inference_service(name: str, parts: Sequence[Part]) -> list[Document]:
+def inference_service(name: str, parts: Sequence[WorkerPart]) -> list[Document]:
     """Return a KServe InferenceService with the server as a container of its own."""
     (part,) = parts
     if (part.launch.scenario.nodes or 1) > 1:
@@ -174,7 +174,7 @@ def inference_service(name: str, parts: Sequence[Part]) -> list[Document]:
     ]
 
 
-def model_service(name: str, parts: Sequence[Part]) -> list[Document]:
+def model_service(name: str, parts: Sequence[WorkerPart]) -> list[Document]:
     """Return values of the llm-d-modelservice chart (0.4.12); its router is installed apart."""
     del name
     values: Document = {}
@@ -205,7 +205,7 @@ def model_service(name: str, parts: Sequence[Part]) -> list[Document]:
     ]
 
 
-def dynamo(name: str, parts: Sequence[Part]) -> list[Document]:
+def dynamo(name: str, parts: Sequence[WorkerPart]) -> list[Document]:
     """Return a Dynamo graph: a frontend and one component for each kind of worker."""
     row = parts[0].launch.facts.dynamo
     frontend = {
@@ -241,7 +241,7 @@ def dynamo(name: str, parts: Sequence[Part]) -> list[Document]:
     ]
 
 
-def compose(name: str, parts: Sequence[Part]) -> list[Document]:
+def compose(name: str, parts: Sequence[WorkerPart]) -> list[Document]:
     """Return a compose file of one service for each kind of worker, on one host."""
     del name
     services = {}
@@ -277,13 +277,13 @@ def compose(name: str, parts: Sequence[Part]) -> list[Document]:
 
 
 ALL = started_engines()
-KINDS: Mapping[str, Kind] = {
-    "deployment": Kind(deployment, ALL, one_node=True),
-    "leaderworkerset": Kind(leader_worker_set, ALL),
-    "llminferenceservice": Kind(llm_inference_service, ("vllm",), handles_nodes=True),
-    "inferenceservice": Kind(inference_service, ALL, one_node=True, one_role=True),
-    "llm-d": Kind(model_service, ("vllm", "sglang"), handles_nodes=True),
-    "dynamo": Kind(dynamo, ("vllm", "sglang", "trtllm"), handles_nodes=True, own_image=True),
-    "compose": Kind(compose, ALL, one_node=True),
+KINDS: Mapping[str, ObjectKind] = {
+    "deployment": ObjectKind(deployment, ALL, one_node=True),
+    "leaderworkerset": ObjectKind(leader_worker_set, ALL),
+    "llminferenceservice": ObjectKind(llm_inference_service, ("vllm",), handles_nodes=True),
+    "inferenceservice": ObjectKind(inference_service, ALL, one_node=True, one_role=True),
+    "llm-d": ObjectKind(model_service, ("vllm", "sglang"), handles_nodes=True),
+    "dynamo": ObjectKind(dynamo, ("vllm", "sglang", "trtllm"), handles_nodes=True, own_image=True),
+    "compose": ObjectKind(compose, ALL, one_node=True),
 }
 """Objects that are written, by the name `planner manifest --as` takes."""
