@@ -43,7 +43,7 @@ API_FLOORS = (
     ("web",),
     ("catalog", "measurements"),
     ("services",),
-    ("plans", "scenarios"),
+    ("plans", "scenarios", "checks"),
     ("comparisons", "system"),
     ("workspace", "openapi"),
     ("app",),

@@ -16,6 +16,7 @@ from planner.handover.naming import gpu_named, model_named
 from planner.handover.refusal import Unreadable
 from planner.handover.split import Split, read_split
 from planner.handover.workers import Worker
+from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.models.spec import ModelSpec
 from planner.scenario import Scenario
@@ -80,7 +81,7 @@ class Deployed:
 
 
 @dataclass(slots=True)
-class _Fields:
+class _Collected:
     """Fields of the scenario as they are collected; the first to say a field counts."""
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -104,7 +105,7 @@ def deployed(file: str, workers: Sequence[Worker], options: Mapping[str, Any]) -
     InvalidInput that names the field, where there is no scenario.
     """
     main = next((i for i, w in enumerate(workers) if w.role == "decode"), 0)
-    worker, fields = workers[main], _Fields()
+    worker, fields = workers[main], _Collected()
     for name, value in options.items():
         if value is not None:
             fields.put(name, value, "option", None, "")
@@ -148,9 +149,9 @@ def has_experts(spec: ModelSpec) -> bool:
     return any(part.routed() for group in spec.groups for part in group.block.mlps)
 
 
-def _model(worker: Worker, fields: _Fields) -> ModelSpec:
+def _model(worker: Worker, fields: _Collected) -> ModelSpec:
     if "model" in fields.values:
-        return get_model(fields.values["model"], local="config" not in fields.values)
+        return get_model(fields.values["model"])
     noted = worker.question.get("model")
     if noted is not None:
         fields.put("model", noted, "noted", worker.question_line, "decode-planner")
@@ -165,7 +166,7 @@ def _model(worker: Worker, fields: _Fields) -> ModelSpec:
     return get_model(name, local=False)
 
 
-def _split_fields(fields: _Fields, worker: Worker, split: Split) -> None:
+def _split_fields(fields: _Collected, worker: Worker, split: Split) -> None:
     for name in PLACED:
         one = split.given.get(name)
         if one is not None or getattr(split, name) > 1:
@@ -180,7 +181,7 @@ def _split_fields(fields: _Fields, worker: Worker, split: Split) -> None:
         fields.put("nodes", worker.pods, "given", worker.line, f"{worker.pods} pods a replica")
 
 
-def _speculation(fields: _Fields, worker: Worker) -> None:
+def _speculation(fields: _Collected, worker: Worker) -> None:
     row = worker.facts.speculation
     if row.get("needs") and row["needs"] not in worker.given:
         return
@@ -200,7 +201,7 @@ def _speculation(fields: _Fields, worker: Worker) -> None:
         fields.put("speculation", {"drafts": value - minus}, "given", one.line, one.text)
 
 
-def _lora(fields: _Fields, worker: Worker) -> None:
+def _lora(fields: _Collected, worker: Worker) -> None:
     row, given = worker.facts.lora, worker.given
     if not row:
         return
@@ -217,7 +218,7 @@ def _lora(fields: _Fields, worker: Worker) -> None:
 
 
 def _prefill(
-    fields: _Fields, workers: Sequence[Worker], splits: Sequence[Split], main: int
+    fields: _Collected, workers: Sequence[Worker], splits: Sequence[Split], main: int
 ) -> None:
     at = next((i for i, each in enumerate(workers) if each.role == "prefill"), None)
     if at is None or at == main:
@@ -237,7 +238,7 @@ def _prefill(
     fields.put("disaggregated", differing, "given", line, f"prefill workers, line {line}")
 
 
-def _gpu(fields: _Fields, workers: Sequence[Worker], file: str) -> None:
+def _gpu(fields: _Collected, workers: Sequence[Worker], file: str) -> None:
     for worker in workers:
         if worker.gpu is not None and "gpu" not in fields.values:
             gpu = gpu_named(worker.gpu)
@@ -246,11 +247,14 @@ def _gpu(fields: _Fields, workers: Sequence[Worker], file: str) -> None:
                 fields.faults.append(Fault(worker.gpu_line, worker.gpu, why))
             else:
                 fields.put("gpu", gpu, "given", worker.gpu_line, worker.gpu)
+    origin = fields.origins.get("gpu")
+    if origin is not None and origin.source == "noted":
+        get_accelerator(fields.values["gpu"], allow_files=False)  # a file opens no other file
     if "gpu" not in fields.values:
         raise Unreadable(f"gpu: {file} does not say which; give --gpu")
 
 
-def _scenario(fields: _Fields) -> Scenario:
+def _scenario(fields: _Collected) -> Scenario:
     """Return the scenario; a value that it refuses is refused with its line."""
     try:
         return Scenario.model_validate(fields.values)
