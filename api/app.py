@@ -18,6 +18,8 @@ from litestar.types import Receive, Scope, Send
 
 from api.catalog.controllers import AcceleratorController, EngineController, ModelController
 from api.catalog.service import Catalog
+from api.checks.controllers import CheckController
+from api.checks.service import Checks
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
 from api.measurements.calibrations import Calibrations
@@ -57,6 +59,7 @@ CONTROLLERS = (
     EngineController,
     ScenarioController,
     ComparisonController,
+    CheckController,
     SystemController,
     *PAGES,
 )
@@ -163,6 +166,10 @@ def _comparisons(request: AnyRequest) -> Comparisons:
     return Comparisons(services(request), caller(request))
 
 
+def _checks(request: AnyRequest) -> Checks:
+    return Checks(services(request), caller(request).workspace)
+
+
 def _measured(request: AnyRequest) -> MeasuredRuns:
     return MeasuredRuns(services(request).calibrations, caller(request).workspace)
 
@@ -180,6 +187,7 @@ SERVICES = {
     "plans": _plans,
     "scenarios": _scenarios,
     "comparisons": _comparisons,
+    "checks": _checks,
     "measured": _measured,
     "workspaces": _workspaces,
     "pages": _pages,

@@ -25,6 +25,10 @@ COMMANDS = {
     "models": "planner.commands.models",
     "gpus": "planner.commands.gpus",
     "engines": "planner.commands.engines",
+    "check": "planner.commands.check",
+    "manifest": "planner.commands.manifest",
+    "observe": "planner.commands.observe",
+    "mcp": "planner.commands.mcp",
     "validate": "planner.commands.validate",
     "calibrate": "planner.commands.calibrate",
 }

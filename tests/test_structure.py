@@ -29,7 +29,7 @@ FLOORS = (
     ("benchmarks",),
     ("fitting",),
     ("accuracy", "compare"),
-    ("pictures",),
+    ("pictures", "handover"),
     ("commands",),
     ("cli", "__init__"),
 )
@@ -43,7 +43,7 @@ API_FLOORS = (
     ("web",),
     ("catalog", "measurements"),
     ("services",),
-    ("plans", "scenarios"),
+    ("plans", "scenarios", "checks"),
     ("comparisons", "system"),
     ("workspace", "openapi", "page"),
     ("app",),
