@@ -28,7 +28,7 @@ FLOORS = (
     ("runs",),
     ("benchmarks",),
     ("fitting",),
-    ("accuracy", "compare"),
+    ("accuracy",),
     ("pictures", "handover"),
     ("commands",),
     ("cli", "__init__"),

@@ -13,9 +13,9 @@ from api.page.render import fragment
 from api.page.service import Pages
 from api.page.shown import Query, Shown
 from api.web.problem import Problem
-from planner.compare import Comparison
 from planner.errors import faults
 from planner.pictures.comparison import pareto_chart, waterfall_chart, waterfall_rows
+from planner.plans.compare import Comparison
 from planner.scenario import Scenario
 from planner.units import number, scaled, seconds
 

@@ -24,10 +24,10 @@ from api.page.service import Pages
 from api.page.shown import Query, Shown
 from api.web.call import call_planner
 from api.web.problem import rejected
-from planner.compare import to_csv, to_markdown
 from planner.pictures import chart
 from planner.pictures.files import KINDS, browser_module, render
 from planner.pictures.style import THEMES
+from planner.plans.compare import to_csv, to_markdown
 
 AnyRequest = Request[Any, Any, Any]
 Service = NamedDependency[Pages]

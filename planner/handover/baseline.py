@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.answer import Answer
-from planner.compare import ComparisonRequest, compare
+from planner.plans.compare import ComparisonRequest, compare
 from planner.scenario import Scenario
 
 LESS_IS_BETTER = ("tpot_s", "ttft_s", "usd_per_million_tokens")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.compare import Comparison
-from planner.compare.answers import Attribution
 from planner.pictures.style import BLUE, GREEN, GREY, RED, Spec, layer, picture, value, word
+from planner.plans.compare import Comparison
+from planner.plans.compare.answers import Attribution
 
 FIGURES = ("tpot_s", "tokens_per_s_per_gpu")
 """Figures a waterfall is drawn of, the first that the comparison attributes."""

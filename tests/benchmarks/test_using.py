@@ -11,7 +11,7 @@ import pytest
 from planner import Scenario, plan
 from planner.calibration import Calibration, current, shipped, using
 from planner.calibration.own import applied
-from planner.compare import ComparisonRequest, compare
+from planner.plans.compare import ComparisonRequest, compare
 from planner.plans.recommend import RecommendationRequest, recommend
 from planner.plans.sweep import SweepRequest, sweep
 

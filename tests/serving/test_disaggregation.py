@@ -10,9 +10,9 @@ import pytest
 
 from planner import Scenario, plan
 from planner.answer import DisaggregationAnswer, Serving
-from planner.compare import ComparisonRequest, compare
 from planner.deployment import deployment_of
 from planner.errors import one_line
+from planner.plans.compare import ComparisonRequest, compare
 from planner.serving.disaggregation import Workers
 from planner.serving.steady import serve
 from planner.workload.lengths import Lengths

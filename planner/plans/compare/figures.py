@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from planner import answer
-from planner.compare.answers import Better
 from planner.hw import get_accelerator, price_per_hour
+from planner.plans.compare.answers import Better
 from planner.plans.planning import plan
 from planner.scenario import Scenario
 from planner.step.parallel import Sharding

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.compare.answers import Attribution, Change, Contribution, KernelDifference
-from planner.compare.exact import Grid
-from planner.compare.figures import FIGURES, Answered
+from planner.plans.compare.answers import Attribution, Change, Contribution, KernelDifference
+from planner.plans.compare.exact import Grid
+from planner.plans.compare.figures import FIGURES, Answered
 from planner.scenario import Scenario
 from planner.units import seconds
 

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
-from planner.compare.answers import Attribution, Comparison, FigureRow
+from planner.plans.compare.answers import Attribution, Comparison, FigureRow
 from planner.units import number, scaled, seconds
 
 CSV_COLUMNS = (

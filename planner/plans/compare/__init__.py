@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.compare.answers import Comparison, ComparisonRequest
-from planner.compare.comparing import compare
-from planner.compare.text import to_csv, to_markdown
+from planner.plans.compare.answers import Comparison, ComparisonRequest
+from planner.plans.compare.comparing import compare
+from planner.plans.compare.text import to_csv, to_markdown
 
 __all__ = ["Comparison", "ComparisonRequest", "compare", "to_csv", "to_markdown"]

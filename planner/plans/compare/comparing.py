@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.answer import NoteAnswer
-from planner.compare.answers import (
+from planner.plans.compare.answers import (
     Attribution,
     Column,
     Comparison,
@@ -14,9 +14,9 @@ from planner.compare.answers import (
     FigureRow,
     Pareto,
 )
-from planner.compare.attribution import Path, attribution, path
-from planner.compare.exact import Grid
-from planner.compare.figures import FIGURES, Answered, ComparedFigure, answered
+from planner.plans.compare.attribution import Path, attribution, path
+from planner.plans.compare.exact import Grid
+from planner.plans.compare.figures import FIGURES, Answered, ComparedFigure, answered
 from planner.plans.editions import current_editions
 from planner.scenario import Scenario
 
