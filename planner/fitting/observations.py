@@ -11,6 +11,7 @@ from planner.fitting.fit import Design
 from planner.roofline import Array
 from planner.runs.groups import Group
 from planner.runs.rows import Row
+from planner.serving.prompts import PromptLoad
 from planner.step.decode import StepWork
 from planner.step.prefill import prompt_work
 
@@ -54,6 +55,28 @@ def add_prompts(
             prompt_work(group.deployment.prompt, isl[at], prompts[at]),
             coefficient,
             offset,
+        )
+
+
+def add_ridden(
+    design: Design,
+    loads: Iterable[tuple[Group, PromptLoad]],
+    prompts: Array,
+    running: Array,
+    coefficient: Array,
+    offset: int,
+) -> None:
+    """Add what prompts add to the steps of rows: `coefficient` times that of `prompts`."""
+    for group, load in loads:
+        at, one = group.rows, group.deployment
+        added = load.added(prompts[at], running[at])
+        design.add(
+            added.items,
+            one.subject,
+            PROMPT,
+            added.features,
+            at + offset,
+            added.coefficient * coefficient[at],
         )
 
 

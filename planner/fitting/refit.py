@@ -14,7 +14,7 @@ from planner.fitting.decode_rows import DecodeRows
 from planner.fitting.drafting import fit_accepted
 from planner.fitting.fit import NAMES, Design, Effects, Prior, Priors, Problem, fit
 from planner.fitting.kernel_rows import Samples, add_samples, read_samples
-from planner.fitting.observations import add_decode, add_prompts
+from planner.fitting.observations import add_decode, add_ridden
 from planner.fitting.serving_rows import ServingRows, States
 from planner.roofline import Array, Bools
 from planner.serving.steady import ARRIVAL
@@ -60,10 +60,11 @@ def times_problem(
 ) -> Fitted:
     """Return the problem of the times: serving rows at their running batch, and the others."""
     n = len(serving.rows)
-    (isl, osl), ranks = serving.lengths, serving.ranks
+    isl, osl = serving.lengths
+    prompts, alone = serving.together(states.running)
     design = Design(priors)
     add_decode(design, serving.groups, states.running, isl + osl / 2, np.ones(n), 0)
-    add_prompts(design, serving.groups, isl, ranks, states.held / ranks, 0)
+    add_ridden(design, serving.loads, prompts, states.running, states.held / alone, 0)
     decode.add(design, n)
     times, weights = add_samples(design, samples, n + len(decode.rows))
     measured = [serving.measured("tpot_ms"), decode.seconds, times]

@@ -18,6 +18,7 @@ from planner.runs.harness import mean_lengths
 from planner.runs.room import room_of_run
 from planner.runs.rows import Row, numbers
 from planner.runs.setup import setup
+from planner.serving.prompts import PromptLoad
 from planner.serving.steady import Queueing, Steady, serve
 
 SET = ("model", "gpu", "engine", "weight_format")
@@ -93,6 +94,24 @@ class ServingRows:
             found.bunched_s[at] = state.prompts.bunched_s
             found.held[at], found.queue_s[at] = _others(state, Queueing.of(one).burst, clients[at])
         return found
+
+    @cached_property
+    def loads(self) -> list[tuple[Group, PromptLoad]]:
+        """The prompts of every group's rows."""
+        isl, _ = self.lengths
+        return [
+            (group, PromptLoad(group.deployment, isl[group.rows], 0.0, isl[group.rows]))
+            for group in self.groups
+        ]
+
+    def together(self, running: Array) -> tuple[Array, Array]:
+        """Prompts that share a step of `running` sequences, and those that hold it up alone [-]."""
+        prompts, alone = np.ones(len(self.rows)), np.ones(len(self.rows))
+        for group, load in self.loads:
+            at = group.rows
+            prompts[at] = load.together(running[at], self.lengths[1][at])
+            alone[at] = np.maximum(prompts[at], group.deployment.sharding.pp)
+        return prompts, alone
 
     def doubts(self, states: States) -> list[str]:
         """Return why a row is doubted; empty for most.

@@ -29,7 +29,7 @@ import numpy as np
 from planner.deployment import Deployment
 from planner.engines.memory import Memory
 from planner.roofline import Array, Numeric
-from planner.step.prefill import prompt_work
+from planner.serving.prompts import PromptLoad, Prompts
 from planner.workload.lengths import Lengths
 
 ROUNDS = 12
@@ -88,18 +88,6 @@ ARRIVAL = ("first", "layer", "burst", "wait", "ahead", "together")
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
-    """Times of prompts [s]."""
-
-    own_s: Numeric
-    """What a prompt's own client waits for it."""
-    held_s: Numeric
-    """What a prompt alone takes from the decoding."""
-    bunched_s: Numeric
-    """What one of many takes that fill the tokens a step may hold together."""
-
-
-@dataclass(frozen=True, slots=True)
 class Steady:
     """The steady state; arrays of the shape of the question."""
 
@@ -122,7 +110,7 @@ class Steady:
 
 def steady_state(
     decode_s: Callable[[Array], Array],
-    prompts: Prompts,
+    prompts_at: Callable[[Array], Prompts],
     concurrency: Numeric,
     osl: Numeric,
     room: Numeric,
@@ -140,11 +128,12 @@ def steady_state(
     others, steps = (admitted - 1.0) / admitted, np.maximum(osl - 1.0, 0.0)
     held = (1.0 - queueing.burst) * others
     finite = 1.0 - 0.5 / admitted
-    wanted, queue_s = admitted * prompts.held_s, others * np.asarray(prompts.held_s) / 2
     share = step = start_s = np.zeros_like(clients)
     running = admitted
     for _ in range(ROUNDS):
         step = decode_s(np.maximum(running, 1.0))
+        prompts = prompts_at(np.maximum(running, 1.0))
+        wanted, queue_s = admitted * prompts.held_s, others * np.asarray(prompts.held_s) / 2
         before_s = queueing.before(running) * prompts.bunched_s + queueing.wait * step
         start_s = queueing.scale * (queueing.first_s + prompts.own_s + before_s)
         share = prompt_share(wanted, start_s, steps * step, held, queueing.scale * queue_s, finite)
@@ -209,15 +198,10 @@ def serve(
         np.asarray(concurrency, float), isl, osl, of_a_token, of_a_step
     )
     context = isl + of_a_step / 2
-    ranks = deployment.sharding.attention_dp
-    work = prompt_work(deployment.prompt, isl, ranks, prefix_hit, of_a_token)
-    prompt = deployment.prompt_machine.time(work).total_s
-    together = np.maximum(np.floor(deployment.engine.chunk_tokens / isl), 1.0) * ranks
-    many = prompt_work(deployment.prompt, isl, together, prefix_hit, of_a_token)
-    bunched = deployment.prompt_machine.time(many).total_s / together
+    load = PromptLoad(deployment, isl, prefix_hit, of_a_token)
     return steady_state(
         lambda running: deployment.time_s(running, context),
-        Prompts(prompt, prompt / ranks, bunched),
+        lambda running: load.at(running, osl),
         clients,
         osl,
         room_for(deployment, isl, of_a_step) if room is None else room,

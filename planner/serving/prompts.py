@@ -1,0 +1,134 @@
+"""What prompts take from decoding: steps of their own, or a ride on the steps that decode.
+
+An engine that mixes (`Engine.mixes_prompts`) puts the tokens of a prompt through the same step as
+those that decode: weights are read, kernels launched and collectives started anyway, so that what
+the prompt takes is what its tokens add to them, k·(t(T/k + R) − t(R)) for T tokens in k chunks
+beside R that decode, and its own attention, state updates and host work. One that alternates stops
+decoding for the whole of it: R = 0, and nothing is taken off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.calibration.subject import PHASED, PROMPT
+from planner.deployment import Deployment
+from planner.roofline import Array, Bools, Numeric
+from planner.step.timing import Features, Item, item_time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Added:
+    """What the prompts of a step add to it, as items of a fit; shape (item, *points)."""
+
+    items: tuple[Item, ...]
+    features: Features
+    coefficient: Array
+    """Times each counts: positive in steps with the prompts, negative in those without [-]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Times of prompts [s]."""
+
+    own_s: Numeric
+    """What a prompt's own client waits for it."""
+    held_s: Numeric
+    """What a prompt alone takes from the decoding."""
+    bunched_s: Numeric
+    """What one of many takes that fill the tokens a step may hold together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PromptLoad:
+    """Prompts of a deployment under load; arrays broadcast."""
+
+    deployment: Deployment
+    isl: Array
+    prefix_hit: float
+    of_a_token: Array
+    """Length of the prompt a random token belongs to [token]."""
+
+    @property
+    def fresh(self) -> Array:
+        """Tokens of a prompt that are not cached [token]."""
+        return np.maximum(self.isl * (1.0 - self.prefix_hit), 1.0)
+
+    @property
+    def steps(self) -> Array:
+        """Steps that a prompt spreads over [-]."""
+        return np.ceil(self.fresh / self.deployment.engine.chunk_tokens)
+
+    @property
+    def most(self) -> Array:
+        """Prompts that a step takes at most on one attention-DP rank [-]."""
+        return np.maximum(np.floor(self.deployment.engine.chunk_tokens / self.fresh), 1.0)
+
+    def together(self, running: Numeric, osl: Numeric) -> Array:
+        """Return the prompts that share a step, on all ranks together [-]."""
+        ranks = self.deployment.sharding.attention_dp
+        return np.asarray(ranks * np.clip(running / osl / ranks, 1.0, self.most))
+
+    def at(self, running: Array, osl: Array) -> Prompts:
+        """Return the times of prompts beside `running` sequences of `osl` output tokens."""
+        one = self.deployment
+        ranks, pp = one.sharding.attention_dp, one.sharding.pp
+        prompts = self.together(running, osl)
+        step_s = self.time_s(prompts, running)
+        return Prompts(
+            own_s=self.time_s(prompts / prompts * ranks, running) ,
+            held_s=step_s / np.maximum(prompts, pp),
+            bunched_s=self.time_s(self.most * ranks, running) / np.maximum(self.most * ranks, pp),
+        )
+
+    def added(self, prompts: Numeric, running: Numeric) -> Added:
+        """Return what `prompts` on all ranks together add to steps of `running` sequences."""
+        one = self.deployment
+        step, machine, mixes = one.prompt, one.prompt_machine, one.engine.mixes_prompts
+        prompts, running, isl, whole, fresh, chunks = np.broadcast_arrays(
+            np.asarray(prompts, float),
+            np.asarray(running, float),
+            self.isl,
+            self.of_a_token,
+            self.fresh,
+            self.steps,
+        )
+        stage = np.maximum(prompts, one.sharding.pp)  # of `Step.work`, which runs a prompt alone
+        beside = running * one.queries / stage * mixes
+        context = whole * (1.0 - fresh / isl / 2)
+        own = np.array([item.kind in PHASED for item in machine.items])
+        alone = _chosen(machine.features(step.work(prompts, context, fresh)), own)
+        overhead = RIDING if mixes else {}
+        items = [Item(overhead.get(item.kind, item.kind), item.format) for item in machine.items]
+        parts = [(own, replace(alone, launches=alone.launches * chunks), 1.0)]
+        for tokens, sign in ((fresh / chunks + beside, 1.0), (beside, -1.0))[: 1 + mixes]:
+            features = machine.features(step.work(prompts, context, tokens))
+            parts.append((~own, _chosen(features, ~own), sign * chunks))
+        shape = isl.shape
+        return Added(
+            tuple(item for at, _, _ in parts for item, use in zip(items, at, strict=True) if use),
+            Features(*(np.concatenate([getattr(f, n) for _, f, _ in parts]) for n in FEATURES)),
+            np.concatenate([np.broadcast_to(c, (at.sum(), *shape)) for at, _, c in parts]),
+        )
+
+    def time_s(self, prompts: Numeric, running: Numeric) -> Array:
+        """Return the time that `prompts` together add to steps of `running` sequences [s]."""
+        one = self.deployment
+        found = self.added(prompts, running)
+        points = found.coefficient.ndim - 1
+        efficiency = one.figures.efficiency(found.items, one.subject, PROMPT).shaped(points)
+        seconds = item_time(found.features, efficiency) * efficiency.scale
+        return np.asarray((seconds * found.coefficient).sum(axis=0))
+
+
+RIDING = {"layer": "layer mixed", "step": "step mixed"}
+"""Overheads that a step of an engine that mixes has on account of prompts, by those of a prompt
+alone: the host prepares them while the device works, and graphs do not run."""
+
+FEATURES = ("compute_s", "memory_s", "launches", "visits")
+
+
+def _chosen(features: Features, items: Bools) -> Features:
+    return Features(*(getattr(features, name)[items] for name in FEATURES))
