@@ -39,6 +39,11 @@ class Prompts:
     """What a prompt alone takes from the decoding."""
     bunched_s: Numeric
     """What one of many takes that fill the tokens a step may hold together."""
+    spread: Numeric = 0.0
+    """Share of the tokens that a step may hold which a prompt takes, where prompts wait for steps
+    with room; 0 where decoding waits until all prompts are done [-]."""
+    most: Numeric = np.inf
+    """Prompts that share a step at most [-]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,11 +81,13 @@ class PromptLoad:
         one = self.deployment
         ranks, pp = one.sharding.attention_dp, one.sharding.pp
         prompts = self.together(running, osl)
-        step_s = self.time_s(prompts, running)
+        step_s, many = self.time_s(prompts, running), self.most * ranks
         return Prompts(
-            own_s=self.time_s(prompts / prompts * ranks, running) ,
+            own_s=step_s,
             held_s=step_s / np.maximum(prompts, pp),
-            bunched_s=self.time_s(self.most * ranks, running) / np.maximum(self.most * ranks, pp),
+            bunched_s=self.time_s(many, running) / np.maximum(many, pp),
+            spread=self.fresh / one.engine.chunk_tokens / ranks * one.engine.mixes_prompts,
+            most=many,
         )
 
     def added(self, prompts: Numeric, running: Numeric) -> Added:

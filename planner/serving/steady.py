@@ -32,11 +32,17 @@ from planner.roofline import Array, Numeric
 from planner.serving.prompts import PromptLoad, Prompts
 from planner.workload.lengths import Lengths
 
-ROUNDS = 12
-"""Iterations on the running batch at most; each shrinks the error several times over [-]."""
+ROUNDS = 40
+"""Iterations on the running batch at most [-]."""
 
-NEWTON = 8
-"""Iterations on the prompts' share of the engine, from above: the error is squared by each [-]."""
+NEAR = 1e-4
+"""Error of the logarithm of the running batch at which they end [-]."""
+
+LARGEST = 40.0
+"""Largest logit of the share of the clients that decode [-]."""
+
+FEWEST_STEPS = 1e-3
+"""Steps after the first token of a request that has no other, so that it has a TPOT [-]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,57 +131,105 @@ def steady_state(
         np.asarray(concurrency, float), np.asarray(osl, float), np.asarray(room, float)
     )
     admitted = np.minimum(clients, np.maximum(room, 1.0))
-    others, steps = (admitted - 1.0) / admitted, np.maximum(osl - 1.0, 0.0)
-    held = (1.0 - queueing.burst) * others
-    finite = 1.0 - 0.5 / admitted
-    share = step = start_s = np.zeros_like(clients)
-    running = admitted
-    for _ in range(ROUNDS):
-        step = decode_s(np.maximum(running, 1.0))
-        prompts = prompts_at(np.maximum(running, 1.0))
-        wanted, queue_s = admitted * prompts.held_s, others * np.asarray(prompts.held_s) / 2
-        before_s = queueing.before(running) * prompts.bunched_s + queueing.wait * step
-        start_s = queueing.scale * (queueing.first_s + prompts.own_s + before_s)
-        share = prompt_share(wanted, start_s, steps * step, held, queueing.scale * queue_s, finite)
-        last, running = running, share / prompts.held_s * steps * step / (1.0 - held * share)
-        if np.allclose(last, running, rtol=1e-3):
-            break
-    requests = share / prompts.held_s
-    queue_s = queue_s * share / (1.0 - finite * share)
-    queued = clients - admitted
+    steps = np.maximum(osl - 1.0, FEWEST_STEPS)
+
+    def at(running: Array) -> Loop:
+        batch = np.maximum(running, 1.0)
+        return Loop(running, steps, admitted, decode_s(batch), prompts_at(batch), queueing)
+
+    found = _balanced(at, admitted, steps)
+    cycle_s = found.ttft_s + steps * found.tpot_s
+    requests, queued = admitted / cycle_s, clients - admitted
     return Steady(
-        running=np.asarray(running),
+        running=found.running,
         queued=np.asarray(queued),
-        decode_s=np.asarray(step),
-        prompts=prompts,
-        prompt_share=np.asarray(share),
-        queue_s=np.asarray(queue_s),
-        tpot_s=np.asarray(step / (1.0 - held * share)),
-        ttft_s=np.asarray(start_s + queueing.scale * queue_s + queued / requests),
+        decode_s=found.step_s,
+        prompts=found.prompts,
+        prompt_share=np.asarray(requests * found.prompts.held_s),
+        queue_s=found.queue_s,
+        tpot_s=found.tpot_s,
+        ttft_s=np.asarray(found.ttft_s + queued / requests),
         requests_per_s=np.asarray(requests),
     )
 
 
-def prompt_share(
-    wanted_s: Array, start_s: Array, steps_s: Array, held: Array, queue_s: Array, finite: Array
-) -> Array:
-    """Return the share ρ of the time in which an engine runs prompts [-], at most one.
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A closed loop in which `running` sequences decode at once."""
 
-    It is the root of ρ·(start + steps/(1 − held·ρ) + queue·ρ/(1 − finite·ρ)) = wanted, the time of
-    all clients' prompts. The left side grows and is convex, so that Newton's method from above
-    stays above the root; it starts where one of the terms alone would make up the cycle.
+    running: Array
+    steps: Array
+    admitted: Array
+    step_s: Array
+    prompts: Prompts
+    queueing: Queueing
+
+    @property
+    def others(self) -> Array:
+        """Share of the clients that are others to one of them [-]."""
+        return np.asarray((self.admitted - 1.0) / self.admitted)
+
+    @property
+    def held(self) -> Array:
+        """Prompts of others that hold up a step, beside those of a common start [-]."""
+        each = self.others * (1.0 - self.queueing.burst)
+        return np.asarray(each * self.running / self.steps)
+
+    @property
+    def tpot_s(self) -> Array:
+        """Time of a step with the prompts that hold it up [s]."""
+        return np.asarray(self.step_s + self.held * self.prompts.held_s)
+
+    @property
+    def queue_s(self) -> Array:
+        """Time a prompt waits for those of others [s]."""
+        begun = self.running / self.steps
+        busy = begun * self.prompts.held_s / self.tpot_s
+        full = np.minimum(begun * self.prompts.spread, 1.0)
+        left = 1.0 - (1.0 - 0.5 / self.admitted) * full
+        beyond = np.maximum(begun - self.prompts.most, 0.0)
+        return np.asarray(self.others * (busy / left + beyond) * self.prompts.held_s / 2)
+
+    @property
+    def ttft_s(self) -> Array:
+        """Time to the first token [s]."""
+        before_s = self.queueing.before(self.running) * self.prompts.bunched_s
+        waiting_s = before_s + self.queueing.wait * self.step_s + self.queue_s
+        return np.asarray(
+            self.queueing.scale * (self.queueing.first_s + self.prompts.own_s + waiting_s)
+        )
+
+    @property
+    def excess(self) -> Array:
+        """Logarithm of the running sequences over those that the times of the loop make [-]."""
+        idle = np.maximum(self.admitted - self.running, 1e-300)
+        ratio = self.running * self.ttft_s / (idle * self.steps * self.tpot_s)
+        return np.asarray(np.log(np.maximum(ratio, 1e-300)))
+
+
+def _balanced(at: Callable[[Array], Loop], admitted: Array, steps: Array) -> Loop:
+    """Return the loop whose times make the sequences that it runs.
+
+    The root is looked for in the logit of the running share, in which the excess is nearly linear,
+    by false position with the retained end halved (Dowell, Jarratt 1971).
     """
-    ratio = wanted_s / np.maximum(queue_s, 1e-12 * wanted_s)
-    queue_alone = 2.0 / (finite + np.sqrt(finite**2 + 4.0 / ratio))
-    steps_alone = wanted_s / (steps_s + held * wanted_s + 1e-12 * wanted_s)
-    share = np.minimum(wanted_s / (start_s + steps_s), 1.0)
-    share = np.minimum(np.minimum(share, queue_alone), steps_alone)
-    for _ in range(NEWTON):
-        free, left = 1.0 - held * share, 1.0 - finite * share
-        cycle = start_s + steps_s / free + queue_s * share / left
-        slope = cycle + share * (steps_s * held / free**2 + queue_s / left**2)
-        share = share - (share * cycle - wanted_s) / slope
-    return np.asarray(np.minimum(share, 1.0))
+    first = at(admitted * (1.0 - 1e-6))
+    low, high = np.full(admitted.shape, -LARGEST), np.full(admitted.shape, LARGEST)
+    below, above = low.copy(), high.copy()
+    guess = np.clip(np.log(steps * first.tpot_s / first.ttft_s), 1 - LARGEST, LARGEST - 1)
+    loop, side = first, np.zeros(admitted.shape)
+    for _ in range(ROUNDS):
+        loop = at(admitted / (1.0 + np.exp(-guess)))
+        excess = loop.excess
+        if np.all(np.abs(excess) < NEAR):
+            break
+        over = excess > 0
+        above = np.where(over, excess, np.where(side < 0, above / 2, above))
+        below = np.where(over, np.where(side > 0, below / 2, below), excess)
+        high, low = np.where(over, guess, high), np.where(over, low, guess)
+        side = np.where(over, 1.0, -1.0)
+        guess = (low * above - high * below) / (above - below)
+    return loop
 
 
 def serve(
