@@ -14,7 +14,7 @@ from planner.fitting.decode_rows import EARLY, FASTEST
 from planner.fitting.observations import set_weights
 from planner.roofline import Array, Bools
 from planner.runs.groups import Group, grouped
-from planner.runs.harness import mean_lengths
+from planner.runs.harness import habits, mean_lengths
 from planner.runs.room import room_of_run
 from planner.runs.rows import Row, numbers
 from planner.runs.setup import setup
@@ -85,8 +85,9 @@ class ServingRows:
         for group in self.groups:
             at = group.rows
             one = group.deployment.calibrated(calibration, group.deployment.subject)
-            room = room_of_run(one, [self.rows[i] for i in at], clients[at], isl[at], osl[at])
-            state = serve(one, clients[at], isl[at], osl[at], room=room)
+            rows = [self.rows[i] for i in at]
+            room = room_of_run(one, rows, clients[at], isl[at], osl[at])
+            state = serve(one, clients[at], isl[at], osl[at], room=room, habits=habits(rows))
             found.running[at] = state.running
             found.queued[at] = state.queued
             found.decode_s[at] = state.decode_s
@@ -107,9 +108,10 @@ class ServingRows:
     def together(self, running: Array) -> tuple[Array, Array]:
         """Prompts that share a step of `running` sequences, and those that hold it up alone [-]."""
         prompts, alone = np.ones(len(self.rows)), np.ones(len(self.rows))
+        polls = habits(self.rows).poll
         for group, load in self.loads:
             at = group.rows
-            prompts[at] = load.together(running[at], self.lengths[1][at])
+            prompts[at] = load.together(running[at], self.lengths[1][at], polls[at])
             alone[at] = np.maximum(prompts[at], group.deployment.sharding.pp)
         return prompts, alone
 

@@ -71,16 +71,18 @@ class PromptLoad:
         """Prompts that a step takes at most on one attention-DP rank [-]."""
         return np.maximum(np.floor(self.deployment.engine.chunk_tokens / self.fresh), 1.0)
 
-    def together(self, running: Numeric, osl: Numeric) -> Array:
-        """Return the prompts that share a step, on all ranks together [-]."""
+    def together(self, running: Numeric, osl: Numeric, poll: Numeric = 1.0) -> Array:
+        """Return the prompts that share a step, on all ranks together [-]; new ones are looked for
+        every `poll` steps.
+        """
         ranks = self.deployment.sharding.attention_dp
-        return np.asarray(ranks * np.clip(running / osl / ranks, 1.0, self.most))
+        return np.asarray(ranks * np.clip(running / osl * poll / ranks, 1.0, self.most))
 
-    def at(self, running: Array, osl: Array) -> Prompts:
+    def at(self, running: Array, osl: Array, poll: Numeric = 1.0) -> Prompts:
         """Return the times of prompts beside `running` sequences of `osl` output tokens."""
         one = self.deployment
         ranks, pp = one.sharding.attention_dp, one.sharding.pp
-        prompts = self.together(running, osl)
+        prompts = self.together(running, osl, poll)
         step_s, many = self.time_s(prompts, running), self.most * ranks
         return Prompts(
             own_s=step_s,

@@ -87,6 +87,21 @@ class Queueing:
         return np.asarray(np.minimum(in_step + self.burst * others, others))
 
 
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How an engine was set up to take requests in, other than by default; arrays broadcast."""
+
+    poll: Numeric = 1.0
+    """Steps between looks for new requests [-]."""
+    rank_wait: Numeric = 0.0
+    """Steps a prompt waits at most until every attention-DP rank has one [-]."""
+
+    def wait(self, begun: Array, ranks: int) -> Array:
+        """Return the steps a request waits where `begun` prompts begin a step [-]."""
+        gathered = np.minimum(self.rank_wait, ranks / np.maximum(begun, 1e-9)) if ranks > 1 else 0.0
+        return np.asarray((self.poll - 1.0 + gathered) / 2)
+
+
 START = "start"
 """Kind of the scale on TTFT."""
 
@@ -121,11 +136,13 @@ def steady_state(
     osl: Numeric,
     room: Numeric,
     queueing: Queueing,
+    wait: Callable[[Array], Array] = np.zeros_like,
 ) -> Steady:
     """Return the steady state of `concurrency` clients.
 
     `decode_s` gives the time of a sequence's next token at a batch [s]; `room` is the sequences the
-    engine holds at once. Arrays broadcast.
+    engine holds at once; `wait` gives the steps a request waits where some begin every step [-].
+    Arrays broadcast.
     """
     clients, osl, room = np.broadcast_arrays(
         np.asarray(concurrency, float), np.asarray(osl, float), np.asarray(room, float)
@@ -135,7 +152,9 @@ def steady_state(
 
     def at(running: Array) -> Loop:
         batch = np.maximum(running, 1.0)
-        return Loop(running, steps, admitted, decode_s(batch), prompts_at(batch), queueing)
+        begun = running / steps
+        step_s, prompts = decode_s(batch), prompts_at(batch)
+        return Loop(running, begun, admitted, steps, step_s, prompts, queueing, wait(begun))
 
     found = _balanced(at, admitted, steps)
     cycle_s = found.ttft_s + steps * found.tpot_s
@@ -158,11 +177,15 @@ class Loop:
     """A closed loop in which `running` sequences decode at once."""
 
     running: Array
-    steps: Array
+    begun: Array
+    """Prompts that begin a step [-]."""
     admitted: Array
+    steps: Array
     step_s: Array
     prompts: Prompts
     queueing: Queueing
+    wait: Array
+    """Steps a request waits by the engine's habits [-]."""
 
     @property
     def others(self) -> Array:
@@ -173,7 +196,7 @@ class Loop:
     def held(self) -> Array:
         """Prompts of others that hold up a step, beside those of a common start [-]."""
         each = self.others * (1.0 - self.queueing.burst)
-        return np.asarray(each * self.running / self.steps)
+        return np.asarray(each * self.begun)
 
     @property
     def tpot_s(self) -> Array:
@@ -183,12 +206,12 @@ class Loop:
     @property
     def queue_s(self) -> Array:
         """Time a prompt waits for those of others [s]."""
-        begun = self.running / self.steps
-        busy = begun * self.prompts.held_s / self.tpot_s
-        full = np.minimum(begun * self.prompts.spread, 1.0)
+        busy = self.begun * self.prompts.held_s / self.tpot_s
+        full = np.minimum(self.begun * self.prompts.spread, 1.0)
         left = 1.0 - (1.0 - 0.5 / self.admitted) * full
-        beyond = np.maximum(begun - self.prompts.most, 0.0)
-        return np.asarray(self.others * (busy / left + beyond) * self.prompts.held_s / 2)
+        beyond = np.maximum(self.begun - self.prompts.most, 0.0)
+        queue_s = self.others * (busy / left + beyond) * self.prompts.held_s / 2
+        return np.asarray(queue_s + self.wait * self.step_s)
 
     @property
     def ttft_s(self) -> Array:
@@ -239,6 +262,7 @@ def serve(
     osl: Numeric | Lengths,
     prefix_hit: float = 0.0,
     room: Numeric | None = None,
+    habits: Habits = Habits(),
 ) -> Steady:
     """Return the steady state of a deployment under `concurrency` clients; arrays broadcast.
 
@@ -255,11 +279,12 @@ def serve(
     load = PromptLoad(deployment, isl, prefix_hit, of_a_token)
     return steady_state(
         lambda running: deployment.time_s(running, context),
-        lambda running: load.at(running, osl),
+        lambda running: load.at(running, osl, habits.poll),
         clients,
         osl,
         room_for(deployment, isl, of_a_step) if room is None else room,
         Queueing.of(deployment),
+        lambda begun: habits.wait(begun, deployment.sharding.attention_dp),
     )
 
 
