@@ -58,7 +58,7 @@ def _configuration(row: Row, subject: Subject) -> str:
 
 
 def _key(by: str, row: Row, subject: Subject) -> str:
-    return _configuration(row, subject) if by == "config" else subject.tags[by]
+    return _configuration(row, subject) if by == "config" else subject.tags.get(by, "")
 
 
 NEAR = dict(zip(("config", "model", "gpu", "family"), NEARNESS, strict=True))

@@ -71,7 +71,7 @@ def add_ridden(
         at, one = group.rows, group.deployment
         added = load.added(prompts[at], running[at])
         design.add(
-            added.items,
+            load.items,
             one.subject,
             PROMPT,
             added.features,

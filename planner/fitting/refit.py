@@ -23,6 +23,10 @@ from planner.step.timing import Features, Item
 KERNEL_WEIGHT = 0.5
 """Weight of a set of kernel samples beside a serving row [-]."""
 
+UNTUNED_WEIGHT = 0.2
+"""Weight in the fit of TTFT of a run that was not set up for a benchmark: how its clients arrived
+is not known [-]."""
+
 DECODE_WEIGHT = 0.5
 """Weight of a decode row beside a serving row [-]."""
 
@@ -101,7 +105,7 @@ def queueing_problem(serving: ServingRows, states: States, priors: Priors) -> Fi
         memory[0] = states.own_s[at] + states.queue_s[at]
         features = Features(none, memory, none, np.stack(visits)[:, at])
         design.add(items, group.deployment.subject, "", features, at, np.ones(len(at)), False)
-    weight = serving.weight * ~serving.slow_start
+    weight = serving.weight * ~serving.slow_start * np.where(serving.tuned, 1.0, UNTUNED_WEIGHT)
     return Fitted(design.close(n), serving.measured("ttft_ms"), weight)
 
 
@@ -195,6 +199,7 @@ def refit_committed() -> Refit:
     """Return the fit to the rows and priors kept with the project."""
     given = committed_priors()
     rows = [row for row in committed_rows("serving") if not row.inputs["speculative"]]
+    rows += committed_rows("serving-more")
     samples = read_samples()
     drafting = [row for row in committed_rows("serving") if row.inputs["speculative"]]
     decode = DecodeRows.of(committed_rows("decode"))

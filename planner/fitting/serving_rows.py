@@ -14,7 +14,7 @@ from planner.fitting.decode_rows import EARLY, FASTEST
 from planner.fitting.observations import set_weights
 from planner.roofline import Array, Bools
 from planner.runs.groups import Group, grouped
-from planner.runs.harness import habits, mean_lengths
+from planner.runs.harness import habits, harness_of, mean_lengths
 from planner.runs.room import room_of_run
 from planner.runs.rows import Row, numbers
 from planner.runs.setup import setup
@@ -37,8 +37,15 @@ class ServingRows:
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> ServingRows:
-        """Resolve the deployments of rows."""
-        return cls(rows, grouped([setup(row).deployment for row in rows]))
+        """Resolve the deployments of rows; those of models that are not known are left out."""
+        known, deployments = [], []
+        for row in rows:
+            try:
+                deployments.append(setup(row).deployment)
+            except ValueError:
+                continue
+            known.append(row)
+        return cls(known, grouped(deployments))
 
     def input(self, name: str) -> Array:
         """Return an input column as numbers."""
@@ -137,6 +144,11 @@ class ServingRows:
         least = np.full(at.max() + 1, np.inf)
         np.minimum.at(least, at, ttft)
         return np.asarray((ttft > SLOWEST_START * least[at]) & ~self.queued)
+
+    @cached_property
+    def tuned(self) -> Bools:
+        """Whether a row's engine was set up for the benchmark."""
+        return np.array([bool(harness_of(row).tuned) for row in self.rows])
 
     @cached_property
     def queued(self) -> Bools:

@@ -10,20 +10,20 @@ decoding for the whole of it: R = 0, and nothing is taken off.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from planner.calibration.subject import PHASED, PROMPT
 from planner.deployment import Deployment
 from planner.roofline import Array, Bools, Numeric
-from planner.step.timing import Features, Item, item_time
+from planner.step.timing import Efficiency, Features, Item, item_time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Added:
-    """What the prompts of a step add to it, as items of a fit; shape (item, *points)."""
+    """What the prompts of a step add to it; arrays of shape (item, *points)."""
 
-    items: tuple[Item, ...]
     features: Features
     coefficient: Array
     """Times each counts: positive in steps with the prompts, negative in those without [-]."""
@@ -46,7 +46,7 @@ class Prompts:
     """Prompts that share a step at most [-]."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PromptLoad:
     """Prompts of a deployment under load; arrays broadcast."""
 
@@ -92,10 +92,29 @@ class PromptLoad:
             most=many,
         )
 
+    @property
+    def mixes(self) -> bool:
+        """Whether prompts share steps with what decodes."""
+        return self.deployment.engine.mixes_prompts
+
+    @cached_property
+    def own(self) -> Bools:
+        """Which items of the machine are the prompt's own, whatever shares its step."""
+        return np.array([item.kind in PHASED for item in self.deployment.prompt_machine.items])
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """What prompts add to a step: their own items; the shared with them, and without."""
+        names = RIDING if self.mixes else {}
+        pairs = list(zip(self.deployment.prompt_machine.items, self.own, strict=True))
+        own = [Item(names.get(item.kind, item.kind), item.format) for item, own in pairs if own]
+        shared = [item for item, own in pairs if not own]
+        return (*own, *shared, *(shared if self.mixes else ()))
+
     def added(self, prompts: Numeric, running: Numeric) -> Added:
         """Return what `prompts` on all ranks together add to steps of `running` sequences."""
         one = self.deployment
-        step, machine, mixes = one.prompt, one.prompt_machine, one.engine.mixes_prompts
+        step, machine, own = one.prompt, one.prompt_machine, self.own
         prompts, running, isl, whole, fresh, chunks = np.broadcast_arrays(
             np.asarray(prompts, float),
             np.asarray(running, float),
@@ -105,31 +124,32 @@ class PromptLoad:
             self.steps,
         )
         stage = np.maximum(prompts, one.sharding.pp)  # of `Step.work`, which runs a prompt alone
-        beside = running * one.queries / stage * mixes
+        beside = running * one.queries / stage * self.mixes
         context = whole * (1.0 - fresh / isl / 2)
-        own = np.array([item.kind in PHASED for item in machine.items])
         alone = _chosen(machine.features(step.work(prompts, context, fresh)), own)
-        overhead = RIDING if mixes else {}
-        items = [Item(overhead.get(item.kind, item.kind), item.format) for item in machine.items]
-        parts = [(own, replace(alone, launches=alone.launches * chunks), 1.0)]
-        for tokens, sign in ((fresh / chunks + beside, 1.0), (beside, -1.0))[: 1 + mixes]:
+        parts = [(replace(alone, launches=alone.launches * chunks), 1.0)]
+        for tokens, sign in ((fresh / chunks + beside, 1.0), (beside, -1.0))[: 1 + self.mixes]:
             features = machine.features(step.work(prompts, context, tokens))
-            parts.append((~own, _chosen(features, ~own), sign * chunks))
-        shape = isl.shape
+            parts.append((_chosen(features, ~own), sign * chunks))
         return Added(
-            tuple(item for at, _, _ in parts for item, use in zip(items, at, strict=True) if use),
-            Features(*(np.concatenate([getattr(f, n) for _, f, _ in parts]) for n in FEATURES)),
-            np.concatenate([np.broadcast_to(c, (at.sum(), *shape)) for at, _, c in parts]),
+            Features(*(np.concatenate([getattr(f, n) for f, _ in parts]) for n in FEATURES)),
+            np.concatenate([np.broadcast_to(c, f.compute_s.shape) for f, c in parts]),
         )
 
-    def time_s(self, prompts: Numeric, running: Numeric) -> Array:
-        """Return the time that `prompts` together add to steps of `running` sequences [s]."""
+    @cached_property
+    def efficiency(self) -> Efficiency:
+        """What the items reach."""
         one = self.deployment
-        found = self.added(prompts, running)
-        points = found.coefficient.ndim - 1
-        efficiency = one.figures.efficiency(found.items, one.subject, PROMPT).shaped(points)
-        seconds = item_time(found.features, efficiency) * efficiency.scale
-        return np.asarray((seconds * found.coefficient).sum(axis=0))
+        return one.figures.efficiency(self.items, one.subject, PROMPT).shaped(self.isl.ndim)
+
+    def time_s(self, prompts: Numeric, running: Numeric) -> Array:
+        """Return the time that `prompts` together add to steps of `running` sequences [s].
+
+        They have no more axes than the lengths.
+        """
+        added = self.added(prompts, running)
+        seconds = item_time(added.features, self.efficiency) * self.efficiency.scale
+        return np.asarray((seconds * added.coefficient).sum(axis=0))
 
 
 RIDING = {"layer": "layer mixed", "step": "step mixed"}
