@@ -16,7 +16,7 @@ from litestar.plugins.pydantic import PydanticInitPlugin
 from litestar.routes import HTTPRoute
 from litestar.types import Receive, Scope, Send
 
-from api.catalog.controllers import AcceleratorController, ModelController
+from api.catalog.controllers import AcceleratorController, EngineController, ModelController
 from api.catalog.service import Catalog
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
@@ -28,19 +28,21 @@ from api.plans.controllers import PlanController
 from api.plans.service import Plans
 from api.scenarios.controllers import ScenarioController
 from api.scenarios.service import Scenarios
+from api.services import Services, services
 from api.settings import Settings
 from api.store import Database, migrate
-from api.system.controllers import SystemController, WorkspaceController, version
+from api.system.controllers import SystemController, version
+from api.system.guard import authorise
 from api.system.metrics import Metrics
-from api.system.workspace import Workspaces
 from api.web import log
 from api.web.accept import before_request, query_names
 from api.web.body import BodyPlugin
-from api.web.context import Services, caller, services
-from api.web.gate import Gate
-from api.web.guard import authorise
+from api.web.context import caller
+from api.web.gate import AllowedMethods, Gate
 from api.web.handlers import HANDLERS
 from api.web.idempotency import forget
+from api.workspace.controllers import WorkspaceController
+from api.workspace.service import Workspaces
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -49,6 +51,7 @@ CONTROLLERS = (
     PlanController,
     ModelController,
     AcceleratorController,
+    EngineController,
     ScenarioController,
     ComparisonController,
     SystemController,
@@ -90,23 +93,22 @@ def create_app(settings: Settings | None = None) -> Application:
         request_max_body_size=settings.max_body_bytes,
         openapi_config=openapi_config(version(), settings),
     )
-    app.gate = Gate(settings, metrics)
-    app.gate.allowed = _methods(app)
+    app.gate = Gate(settings.hosts, _allowed_methods(app), metrics.observe)
     schema = app.plugins.get(OpenAPIPlugin).provide_openapi_schema()
     complete(app, schema)
     app.state.query_names = query_names(schema)
     return app
 
 
-def _methods(app: Litestar) -> list[tuple[re.Pattern[str], str]]:
+def _allowed_methods(app: Litestar) -> AllowedMethods:
     """Return the methods of every path, the most specific path first."""
-    found: dict[str, set[str]] = {}
+    methods: dict[str, set[str]] = {}
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for handler in route.route_handlers:
-                found.setdefault(route.path_format, set()).update(map(str, handler.http_methods))
-    paths = sorted(found, key=lambda path: (path.count("{"), -len(path)))
-    return [(_pattern(path), ", ".join(sorted(found[path]))) for path in paths]
+                methods.setdefault(route.path_format, set()).update(map(str, handler.http_methods))
+    paths = sorted(methods, key=lambda path: (path.count("{"), -len(path)))
+    return [(_pattern(path), ", ".join(sorted(methods[path]))) for path in paths]
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -1,10 +1,12 @@
-"""Speed as ratios within one run: cold command against an import, warm plan per call.
+"""Speed as ratios and times within one run: cold command, warm plans, array sweeps.
 
-Run with `make bench`. Nothing here asserts a time; machines differ.
+Run with `make bench`. Nothing here asserts a time; machines differ. A time is the least of many
+short rounds, which neighbours on the machine disturb least; CPU times are those of whole processes.
 """
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -12,69 +14,88 @@ import time
 from collections.abc import Callable
 from itertools import count
 
+import numpy as np
+
 from planner import Scenario, plan
+from planner.deployment import deployment_of
+from planner.plans.columns import grid_columns
 
 ROUNDS = 9
-QUESTION = [
-    "meta-llama/Llama-3.1-70B-Instruct",
-    "--gpu",
-    "h100-sxm5",
-    "--tp",
-    "4",
-    "--context",
-    "8192",
-    "--json",
-]
+IMPORT = ["-c", "import numpy, pydantic"]
+PROGRAM = "from planner.cli import script; script()"
+LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
+DEEPSEEK = "deepseek-ai/DeepSeek-V3"
+COMMANDS = {
+    "plan, dense": ["plan", LLAMA, "--gpu", "h100-sxm5", "--tp", "4", "--json"],
+    "plan, mixture of experts": ["plan", DEEPSEEK, "--gpu", "h200-sxm", "--tp", "8", "--json"],
+    "--help": ["--help"],
+    "models list": ["models", "list"],
+}
 
 
-def cold(arguments: list[str]) -> float:
-    start = time.perf_counter()
+def cpu_s(arguments: list[str]) -> float:
+    """CPU time of one Python process."""
+
+    def children() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    before = children()
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - start
+    return children() - before
 
 
-def warm(call: Callable[[], object], repeats: int = 300) -> float:
+def least_s(call: Callable[[], object], calls: int = 20, rounds: int = 100) -> float:
+    """Time of one call, in the quickest of many rounds."""
     call()
-    start = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    return (time.perf_counter() - start) / repeats
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        times.append((time.perf_counter() - start) / calls)
+    return min(times)
 
 
-def cold_ratio() -> None:
-    program = "from planner.cli import script; script()"
-    pairs = [
-        (cold(["-c", program, "plan", *QUESTION]), cold(["-c", "import numpy, pydantic"]))
-        for _ in range(ROUNDS)
-    ]
-    plans, imports = (statistics.median(times) for times in zip(*pairs, strict=True))
-    print(f"cold `planner plan --json`           {plans * 1e3:7.0f} ms")
-    print(f"cold `import numpy, pydantic`        {imports * 1e3:7.0f} ms")
-    print(f"ratio (at most 2 wanted)             {plans / imports:7.2f}")
+def cold_commands() -> None:
+    for name, arguments in COMMANDS.items():
+        pairs = [(cpu_s(["-c", PROGRAM, *arguments]), cpu_s(IMPORT)) for _ in range(ROUNDS)]
+        ratio = statistics.median(a / b for a, b in pairs)
+        print(f"cold `planner {name}`, CPU time over `import numpy, pydantic`: {ratio:.2f}")
 
 
 def warm_plans() -> None:
-    one = Scenario(model=QUESTION[0], gpu="h100-sxm5", tp=4, batch=64, context=8192)
-    mixture = Scenario(
-        model="deepseek-ai/DeepSeek-V3", gpu="h200-sxm", tp=8, batch=64, context=8192
-    )
-    batches = count(65)
-    new = one.model_copy
+    for name, model, gpu, tp in (
+        ("dense", LLAMA, "h100-sxm5", 4),
+        ("mixture of experts", DEEPSEEK, "h200-sxm", 8),
+    ):
+        scenario = Scenario(model=model, gpu=gpu, tp=tp, batch=64, context=8192)
+        batches, contexts = count(1), count(8193)
 
-    def fresh(advice: bool) -> float:
-        return warm(lambda: plan(new(update={"batch": [next(batches)]}), advice=advice))
+        def with_new(
+            field: str, values: Callable[[], int], scenario: Scenario = scenario
+        ) -> Callable[[], object]:
+            return lambda: plan(scenario.model_copy(update={field: [values()]}))
 
-    many = one.model_copy(update={"batch": list(range(1, 1025))})
-    scalar = warm(lambda: plan(one))
-    print(f"plan, one point, dense               {scalar * 1e3:7.2f} ms (under 1 wanted)")
-    print(f"plan, a new batch each time          {fresh(False) * 1e3:7.2f} ms (under 1 wanted)")
-    print(f"the same with its levers             {fresh(True) * 1e3:7.2f} ms")
-    print(f"plan, one point, mixture of experts  {warm(lambda: plan(mixture)) * 1e3:7.2f} ms")
-    print(
-        f"plan, 1,024 points, per point        {warm(lambda: plan(many), 20) / 1024 * 1e6:7.2f} µs"
-    )
+        same = least_s(lambda scenario=scenario: plan(scenario))
+        batch = least_s(with_new("batch", batches.__next__))
+        context = least_s(with_new("context", contexts.__next__))
+        print(
+            f"plan of a known deployment, {name}: {same * 1e6:.0f} µs, "
+            f"at a new batch {batch * 1e6:.0f} µs, at a new context {context * 1e6:.0f} µs"
+        )
+
+
+def array_sweeps() -> None:
+    batches, contexts = np.arange(1.0, 201.0), 500.0 * np.arange(1.0, 201.0)
+    for model, gpu, tp in ((LLAMA, "h100-sxm5", 4), (DEEPSEEK, "h200-sxm", 8)):
+        deployment = deployment_of(Scenario(model=model, gpu=gpu, tp=tp))
+        seconds = least_s(lambda one=deployment: grid_columns(one, 1, batches, contexts), calls=1)
+        rate = batches.size * contexts.size / seconds
+        print(f"sweep of 40,000 points as arrays, {model}: {rate / 1e6:.1f} million points/s")
 
 
 if __name__ == "__main__":
-    cold_ratio()
+    cold_commands()
     warm_plans()
+    array_sweeps()

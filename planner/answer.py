@@ -41,7 +41,7 @@ class Limits(Answer):
 
 
 class MemoryAnswer(Answer):
-    """What fits on the accelerators asked about."""
+    """What fits on the accelerators of the scenario."""
 
     fits: bool
     weights_bytes_per_gpu: float
@@ -78,7 +78,7 @@ class Point(Answer):
     mfu: float
 
 
-class Disaggregated(Answer):
+class DisaggregationAnswer(Answer):
     """Prefill workers, and what it takes to feed decode workers (replicas) from them."""
 
     prefill_per_decode: float
@@ -108,7 +108,7 @@ class Serving(Answer):
     output_tokens_per_s_interval: Interval
     requests_per_s: float
     requests_per_s_interval: Interval
-    disaggregated: Disaggregated | None = None
+    disaggregated: DisaggregationAnswer | None = None
     """What the figures above rest on where prefill has workers of its own."""
 
 
@@ -147,6 +147,8 @@ class Editions(Answer):
     models: str
     hardware: str
     calibration: str
+    engines: str = ""
+    """Empty in answers that were stored before engine data had an edition."""
 
 
 class Plan(Answer):
@@ -159,6 +161,6 @@ class Plan(Answer):
     serving: Serving | None
     kernels: list[KernelAnswer]
     advice: list[Lever] | None = None
-    """Levers that make the last point faster, best first; null where they were not asked for."""
+    """Levers that make the last point faster, best first; null unless the caller wants them."""
     notes: list[NoteAnswer]
     editions: Editions

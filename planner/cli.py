@@ -23,6 +23,7 @@ COMMANDS = {
     "kernels": "planner.commands.kernels",
     "models": "planner.commands.models",
     "gpus": "planner.commands.gpus",
+    "engines": "planner.commands.engines",
     "validate": "planner.commands.validate",
     "calibrate": "planner.commands.calibrate",
 }
@@ -30,6 +31,9 @@ COMMANDS = {
 
 GROUP = "planner.commands"
 """Entry-point group by which a service adds commands."""
+
+SERVICE = "decode-planner[service]"
+"""What to install for the service's commands."""
 
 
 class Commands(click.Group):
@@ -53,7 +57,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is asked for; raises UsageError for an option given twice."""
+        """Return the command to run; raises UsageError for an option given twice."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             refuse_repeats(click.Context(command, parent=ctx, info_name=name), rest)
@@ -90,10 +94,20 @@ def planner() -> None:
 
 
 def script() -> None:
-    """Run the command line as a process of its own."""
-    gc.disable()  # a command is short; collecting while it imports costs a tenth of its time
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else all packages are scanned
-    main()
+    """Run the command line as a process of its own, which is short: it starts and ends lightly.
+
+    Garbage is not collected, neither while modules are imported nor at the end, when all of them
+    would be walked through once more. Pydantic's plugins, of which there are none, are not looked
+    for in every installed package. NumPy multiplies no matrices here, so that it needs no pool of
+    threads for it.
+    """
+    gc.disable()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        main()
+    finally:
+        gc.freeze()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -104,6 +118,8 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(shown.format_message())
     except click.ClickException as error:
         _fail(error.format_message())
+    except ModuleNotFoundError as error:
+        _fail(f"{error.name} is not installed; the service needs: pip install '{SERVICE}'")
     except (ValueError, OSError) as error:
         _fail(one_line(error))
     except click.Abort:

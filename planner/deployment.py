@@ -1,7 +1,8 @@
-"""From a scenario to what it is about: model, machine, sharding, formats, engine, step."""
+"""From a scenario to what it is about: a model on a machine, ready to answer any load."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -18,25 +19,36 @@ from planner.models.spec import ModelSpec, Note
 from planner.roofline import Array, Numeric
 from planner.scenario import Scenario
 from planner.speculation import speculate
-from planner.step.decode import Step, StepWork, step_kernels
-from planner.step.parallel import Sharding, collectives
-from planner.step.timing import Layout, Machine, StepTime
+from planner.step.evaluator import Step
+from planner.step.figures import StepPoints
+from planner.step.limits import DecodeLimits, limits
+from planner.step.model_steps import model_step, prompt_points
+from planner.step.parallel import Sharding
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a model is run; None is the checkpoint's own format, the engine's default, no engine."""
+
+    weights: str | None = None
+    kv: str | None = None
+    engine: str | None = None
+    engine_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """What a step runs: a share of a step of the model."""
+class ModelPass:
+    """One pass of a step through the model, or through a share of it."""
 
     share: float
-    """[-]."""
-    work: StepWork
-    time: StepTime
-    """Calibrated."""
+    """Share of the model's step it takes [-]."""
+    points: StepPoints
+    """Its figures, whole."""
 
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """A model on a machine, ready to be asked about any batch and context."""
+    """A model on a machine, ready to answer any batch and context."""
 
     spec: ModelSpec
     accelerator: Accelerator
@@ -44,30 +56,28 @@ class Deployment:
     formats: Formats
     engine: Engine
     step: Step
-    machine: Machine
+    """A decode step, calibrated."""
     subject: Subject
-    figures: Calibration
-    """What the machines were calibrated with."""
+    calibration: Calibration
     memory: Memory
     weights: str
-    """Weight format as stated in the answer: the one asked for, or the checkpoint's."""
+    """Weight format as stated in the answer: the one of the options, or the checkpoint's."""
     notes: tuple[Note, ...]
     speculation: Speculation | None = None
     """Tokens drafted and accepted a step; None where every step yields one token."""
 
     @cached_property
-    def prompt(self) -> Step:
-        """The step that runs prompts; the decode question does without."""
-        from planner.step.prefill import prompt_step
-
-        return prompt_step(self.spec, self.formats, self.sharding)
-
-    @cached_property
-    def prompt_machine(self) -> Machine:
-        """The machine seen by a prompt's kernels."""
-        machine = machine_for(self.prompt, self.spec, self.accelerator, self.figures)
-        efficiency = self.figures.efficiency(machine.items, self.subject, "prompt")
-        return machine.with_efficiency(efficiency)
+    def prompt_step(self) -> Step:
+        """The step that runs prompts, calibrated; the decode question does without."""
+        step = model_step(
+            self.spec,
+            self.accelerator,
+            self.sharding,
+            self.formats,
+            self.calibration.routing_spread,
+            prompt=True,
+        )
+        return step.reaching(self.calibration.efficiency(step.items, self.subject, "prompt"))
 
     @property
     def queries(self) -> float:
@@ -79,109 +89,133 @@ class Deployment:
         """Tokens a sequence gets from a step, on average [-]."""
         return self.speculation.accepted if self.speculation else 1.0
 
-    def parts(self, batch: Numeric, context: Numeric) -> tuple[Part, ...]:
+    def passes(self, batch: Numeric, context: Numeric) -> tuple[ModelPass, ...]:
         """Return what a step runs at every batch and context, which broadcast.
 
-        A step of the model over all its tokens; then the drafts, each a layer's share of a step
-        over one token.
+        A pass through the model over all its tokens; then the drafts, each a layer's share of a
+        pass over one token.
         """
-        shares = [(1.0, self.queries)]
-        if self.speculation and self.speculation.drafts:
-            shares.append((self.speculation.drafts / self.spec.layers, 1.0))
-        works = [(share, self.step.work(batch, context, tokens)) for share, tokens in shares]
-        return tuple(Part(share, work, self.machine.time(work)) for share, work in works)
+        return self._passes(lambda queries: self.step.at(batch, context, queries))
+
+    def passes_on_grid(
+        self, batches: tuple[float, ...], contexts: tuple[float, ...]
+    ) -> tuple[ModelPass, ...]:
+        """Return what a step runs where each batch meets each context, see `Step.on_grid`."""
+        return self._passes(lambda queries: self.step.on_grid(batches, contexts, queries))
+
+    def _passes(self, evaluate: Callable[[float], StepPoints]) -> tuple[ModelPass, ...]:
+        whole = ModelPass(1.0, evaluate(self.queries))
+        if not (self.speculation and self.speculation.drafts):
+            return (whole,)
+        return whole, ModelPass(self.speculation.drafts / self.spec.layers, evaluate(1.0))
 
     def time_s(self, batch: Numeric, context: Numeric) -> Array:
-        """Return the (calibrated) TPOT at every batch and context, which broadcast [s]."""
-        return self.per_token_s(self.parts(batch, context))
+        """Return the calibrated TPOT at every batch and context, which broadcast [s]."""
+        return self.per_token_s(self.passes(batch, context))
 
-    def per_token_s(self, parts: tuple[Part, ...]) -> Array:
-        """Return the (calibrated) TPOT of a step that runs `parts` [s]."""
-        step_s = sum(part.share * part.time.total_s for part in parts)
+    def per_token_s(self, passes: tuple[ModelPass, ...]) -> Array:
+        """Return the calibrated TPOT of a step that runs `passes` [s]."""
+        step_s = sum(each.share * each.points.total_s for each in passes)
         return np.asarray(step_s / self.tokens_per_step)
+
+    def prompt_time_s(
+        self,
+        isl: Numeric,
+        prompts: Numeric = 1.0,
+        prefix_hit: Numeric = 0.0,
+        isl_of_a_token: Numeric | None = None,
+    ) -> Array:
+        """Return the calibrated time of a pass over `prompts` prompts of `isl` tokens [s].
+
+        A share `prefix_hit` of each is cached already; see `prompt_context`. Arrays broadcast.
+        """
+        return prompt_points(self.prompt_step, isl, prompts, prefix_hit, isl_of_a_token).total_s
+
+    def limits(self, context: float) -> DecodeLimits:
+        """Return the limits of decode at `context` cached tokens."""
+        return limits(self.step, context, self.queries)
 
     def calibrated(self, calibration: Calibration, subject: Subject) -> Deployment:
         """Return the same deployment reaching what a calibration says of a subject."""
-        decode = calibration.efficiency(self.machine.items, subject, "decode")
-        machine = self.machine.with_efficiency(decode)
-        return replace(self, subject=subject, figures=calibration, machine=machine)
+        efficiency = calibration.efficiency(self.step.items, subject, "decode")
+        step = self.step.reaching(efficiency)
+        return replace(self, subject=subject, calibration=calibration, step=step)
 
     def interval(self, quantity: str = "tpot") -> tuple[float, float]:
         """Return the factors from p50 to p10 and p90 of a time: tpot or ttft [-]."""
-        return self.figures.intervals.of_case(quantity, self.subject)
+        return self.calibration.intervals.of_case(quantity, self.subject)
 
 
-def resolve(scenario: Scenario) -> Deployment:
+def deployment_of(scenario: Scenario) -> Deployment:
     """Return the deployment a scenario is about.
 
     Raises ValueError (a subclass that names the field) for anything unknown or impossible.
     """
-    split = (scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp)
-    choice = (scenario.weights, scenario.kv, scenario.engine, scenario.engine_version)
     check_version(scenario.engine, scenario.engine_version)
-    found = deploy(get_model(scenario.model), get_accelerator(scenario.gpu), split, choice)
+    deployment = deploy(
+        get_model(scenario.model),
+        get_accelerator(scenario.gpu),
+        Sharding(scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp),
+        options_of(scenario),
+    )
     if scenario.speculation is None:
-        return found
-    speculation, notes = speculate(scenario.speculation, found.figures, found.spec)
-    return replace(found, speculation=speculation, notes=(*found.notes, *notes))
+        return deployment
+    speculation, notes = speculate(scenario.speculation, deployment.calibration, deployment.spec)
+    return replace(deployment, speculation=speculation, notes=(*deployment.notes, *notes))
 
 
-Split = tuple[int, int, int, int]
-Choice = tuple[str | None, str | None, str | None, str | None]
+def options_of(scenario: Scenario) -> Options:
+    """Return the options a scenario states."""
+    return Options(scenario.weights, scenario.kv, scenario.engine, scenario.engine_version)
 
 
-def deploy(spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choice) -> Deployment:
+def deploy(
+    spec: ModelSpec, accelerator: Accelerator, sharding: Sharding, options: Options = Options()
+) -> Deployment:
     """Return the deployment of a model on a machine; equal arguments give the same one as long as
     the same calibration is in use.
 
-    `split` is (tp, pp, ep, attention_dp), `choice` (weights, kv, engine, engine version).
-    Raises ValueError like `resolve`.
+    Raises ValueError like `deployment_of`.
     """
-    return _deployed(spec, accelerator, split, choice, current())
+    return _deployed(spec, accelerator, sharding, options, current())
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _deployed(
-    spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choice, figures: Calibration
+    spec: ModelSpec,
+    accelerator: Accelerator,
+    sharding: Sharding,
+    options: Options,
+    calibration: Calibration,
 ) -> Deployment:
-    weights, kv, engine_name, version = choice
-    engine = get_engine(engine_name, version).on(accelerator)
+    engine = get_engine(options.engine, options.engine_version).on(accelerator, sharding.tp)
     check_device(engine, accelerator)
-    sharding = Sharding(*split)
     sharding.check(spec)
-    stated = spec.weights_name(weights)
-    formats = spec.formats(weights, kv or _default_kv(spec, stated, engine))
-    step = Step(step_kernels(spec, formats), sharding)
-    machine = machine_for(step, spec, accelerator, figures)
-    subject = subject_of(spec, accelerator, formats, engine_name, version)
-    found = Deployment(
+    weights = spec.weights_name(options.weights)
+    formats = spec.formats(options.weights, options.kv or _default_kv(spec, weights, engine))
+    step = model_step(spec, accelerator, sharding, formats, calibration.routing_spread)
+    memory = plan_memory(spec, accelerator, sharding, formats, engine)
+    subject = subject_of(spec, accelerator, formats, options.engine, options.engine_version)
+    deployment = Deployment(
         spec=spec,
         accelerator=accelerator,
         sharding=sharding,
         formats=formats,
         engine=engine,
         step=step,
-        machine=machine,
         subject=subject,
-        figures=figures,
-        memory=plan_memory(spec, accelerator, sharding, formats, engine),
-        weights=stated,
+        calibration=calibration,
+        memory=memory,
+        weights=weights,
         notes=(
             *spec.notes,
-            *machine.notes,
+            *step.notes,
             *_domain_note(accelerator, sharding),
-            *support_notes(engine, version, accelerator),
+            *_figure_notes(accelerator, step, sharding),
+            *support_notes(engine, options.engine_version, accelerator),
         ),
     )
-    return found.calibrated(figures, subject)
-
-
-def machine_for(
-    step: Step, spec: ModelSpec, accelerator: Accelerator, figures: Calibration
-) -> Machine:
-    """Return an accelerator as a step of a model sees it, before calibration."""
-    sent, layout = collectives(spec, step.sharding), Layout(spec.layers, spec.hidden)
-    return Machine(accelerator, step.kernels, sent, layout, figures.routing_spread)
+    return deployment.calibrated(calibration, subject)
 
 
 def _default_kv(spec: ModelSpec, weights: str, engine: Engine) -> str | None:
@@ -192,6 +226,16 @@ def _default_kv(spec: ModelSpec, weights: str, engine: Engine) -> str | None:
 
 def _stored_formats(spec: ModelSpec) -> list[str]:
     return [f if isinstance(f, str) else f.id for f in spec.quantization.formats.values()]
+
+
+def _figure_notes(accelerator: Accelerator, step: Step, sharding: Sharding) -> tuple[Note, ...]:
+    """A note for each figure the answer rests on that is unsourced or assumed."""
+    used = {"bandwidth_bytes_per_s", "memory_bytes"}
+    used |= {f"peaks_flops_per_s.{name}" for name in step.formats}
+    if sharding.gpus > 1:
+        used.add("link_bytes_per_s")
+    weak = [name for name in accelerator.weak_figures if name in used]
+    return tuple(Note("weak_figure", accelerator.caveat(name)) for name in weak)
 
 
 def _domain_note(accelerator: Accelerator, sharding: Sharding) -> tuple[Note, ...]:

@@ -1,17 +1,29 @@
-"""Bad input as one line that names the field and what is accepted."""
+"""Bad input: one exception class, and its message on one line that names what is accepted."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
+if TYPE_CHECKING:
+    from pydantic_core import ValidationError
+
+
+class InvalidInput(ValueError):
+    """Input that the planner refuses; every refusal of the library is one, or pydantic's own.
+
+    The message is one line: `field: what is wrong; accepted: what would be right`. A plain
+    ValueError that comes out of the library is a defect.
+    """
 
 
 def one_line(error: Exception) -> str:
     """Return the message of an input error on one line.
 
-    Errors of the library already are; of a pydantic error the first fault is told, by field.
+    Errors of the library already are; of a pydantic error it is the first fault, by field.
     """
+    from pydantic_core import ValidationError  # the command line's start does without pydantic
+
     if isinstance(error, ValidationError):
         return faults(error)[0][1]
     return " ".join(str(error).split())
@@ -25,8 +37,8 @@ def named(message: str) -> str:
 
 
 def faults(error: ValidationError) -> list[tuple[str, str]]:
-    """Return (field, message) of every fault pydantic found, duplicates of a union merged."""
-    found: dict[str, str] = {}
+    """Return (field, message) of every fault pydantic reports, duplicates of a union merged."""
+    messages: dict[str, str] = {}
     for item in error.errors(include_url=False, include_context=False, include_input=True):
         path = [str(part) for part in item["loc"]]
         field = ".".join(
@@ -43,8 +55,8 @@ def faults(error: ValidationError) -> list[tuple[str, str]]:
             message = f"{message[0].lower()}{message[1:]}"
             given = "" if item["type"] == "missing" else f", got {_short(item['input'])}"
             message = f"{field}: {message}{given}"
-        found.setdefault(field, message)
-    return list(found.items())
+        messages.setdefault(field, message)
+    return list(messages.items())
 
 
 def _short(value: object) -> str:

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.errors import InvalidInput
 
-class UnknownFormat(ValueError):
+
+class UnknownFormat(InvalidInput):
     """A number format that is not in the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to store a value, and the arithmetic format its products ask for."""
+    """One way to store a value, and the arithmetic format of its products."""
 
     id: str
     bits: float
     """Stored bits per value, scales included [bit]."""
     compute: str
-    """Arithmetic format asked of the machine: fp32, bf16, fp16, fp8, fp6, fp4, nvfp4, int8."""
+    """Arithmetic format of its products: fp32, bf16, fp16, fp8, fp6, fp4, nvfp4, int8."""
     description: str
 
     @property
@@ -116,15 +118,15 @@ def get_format(name: str, field: str = "format") -> Format:
     Raises UnknownFormat, naming `field` and what is accepted.
     """
     key = name.strip().lower()
-    found = FORMATS.get(_ALIASES.get(key, key))
-    if found is None and key.endswith("bit"):
+    known = FORMATS.get(_ALIASES.get(key, key))
+    if known is None and key.endswith("bit"):
         try:
             return custom_format(float(key.removesuffix("bit")))
         except ValueError:
             pass
-    if found is None:
+    if known is None:
         raise UnknownFormat(f"{field}: unknown format {name!r}; accepted: {', '.join(FORMATS)}")
-    return found
+    return known
 
 
 def custom_format(bits: float, compute: str = "bf16") -> Format:

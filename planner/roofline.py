@@ -79,15 +79,18 @@ class Roof:
         )
 
 
+SMALLEST = 1e-300
+"""Keeps 0/0 from being taken where both limits are nought [s]."""
+
+
 def p_norm(a: Numeric, b: Numeric, p: Numeric) -> Numeric:
     """Return (a^p + b^p)^(1/p), computed from the larger so that it neither overflows nor vanishes.
 
     Parameters broadcast; a and b must not be negative. p = infinity gives max(a, b).
     """
     high = np.maximum(a, b)
-    low = np.minimum(a, b)
-    ratio = np.divide(low, high, out=np.zeros(np.broadcast(a, b).shape), where=high > 0)
-    return high * (1.0 + ratio**p) ** (1.0 / np.asarray(p))
+    ratio = np.minimum(a, b) / np.maximum(high, SMALLEST)
+    return high * (1.0 + ratio**p) ** np.divide(1.0, p)
 
 
 def bound(compute_s: Numeric, memory_s: Numeric) -> Words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
@@ -9,8 +10,10 @@ from pydantic_core import PydanticCustomError
 
 from planner.workload.distributions import Length, Tokens
 
+DEFAULT_CONTEXT = 8192
+"""Tokens in a sequence's cache where a question names none [token]."""
 MOST_POINTS = 100_000
-"""Points (batches × contexts) one scenario may ask for."""
+"""Points (batches × contexts) of one scenario at most."""
 MOST_DRAFTS = 64
 """Drafts a step."""
 BUSY = 0.8
@@ -19,6 +22,11 @@ BUSY = 0.8
 
 def _as_list(value: Any) -> Any:
     return value if value is None or isinstance(value, list) else [value]
+
+
+def grid_points(batches: Sequence[int], contexts: Sequence[int]) -> int:
+    """Return the points of a grid, each batch at each context [-]."""
+    return len(batches) * len(contexts)
 
 
 Count = Annotated[int, Field(ge=1, le=2**20)]
@@ -36,7 +44,7 @@ Contexts = Annotated[
 ]
 
 
-class SpeculationAsked(BaseModel):
+class SpeculationOptions(BaseModel):
     """Drafts a step verifies, and the tokens it yields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -57,7 +65,7 @@ class SpeculationAsked(BaseModel):
         return self
 
 
-class DisaggregationAsked(BaseModel):
+class DisaggregationOptions(BaseModel):
     """Prefill on workers of its own; where a field is null, they are split as decode is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -81,7 +89,7 @@ class Scenario(BaseModel):
 
     `model` and `gpu` are catalogue ids or inline objects (a config.json, an accelerator). The
     decode question is `batch` and `context`, the serving question `concurrency`, `isl` and `osl`;
-    either or both may be asked. With `disaggregated`, `batch` (its last) may stand for
+    a scenario holds either or both. With `disaggregated`, `batch` (its last) may stand for
     `concurrency`.
     """
 
@@ -93,7 +101,7 @@ class Scenario(BaseModel):
     pp: Count = Field(1, description="pipeline stages")
     ep: Count = Field(1, description="expert-parallel ranks, out of tp·attention_dp")
     attention_dp: Count = Field(1, description="attention data-parallel ranks")
-    replicas: Count = Field(1, description="equal replicas, each under the load asked about")
+    replicas: Count = Field(1, description="equal replicas, each under the scenario's load")
     weights: Short | None = Field(None, description="weight format; null is the checkpoint's own")
     kv: Short | None = Field(None, description="KV cache format; null is the engine's default")
     engine: Short | None = Field(None, description="engine; null is engine-neutral physics")
@@ -106,10 +114,10 @@ class Scenario(BaseModel):
     prefix_hit: Annotated[FiniteFloat, Field(ge=0, le=1)] = Field(
         0.0, description="share of input tokens found in the prefix cache"
     )
-    speculation: SpeculationAsked | None = Field(
+    speculation: SpeculationOptions | None = Field(
         None, description="speculative decoding: drafts a step, and tokens it yields"
     )
-    disaggregated: DisaggregationAsked | None = Field(
+    disaggregated: DisaggregationOptions | None = Field(
         None, description="prefill on workers of its own; null shares the GPUs with decode"
     )
     tpot_ms: Positive | None = Field(None, description="limit on TPOT [ms]")
@@ -123,13 +131,13 @@ class Scenario(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        asked: dict[str, Any] = {"concurrency": self.concurrency, "isl": self.isl, "osl": self.osl}
+        given: dict[str, Any] = {"concurrency": self.concurrency, "isl": self.isl, "osl": self.osl}
         if self.disaggregated:
-            asked["batch or concurrency"] = asked.pop("concurrency") or self.batch
-        missing = [name for name, value in asked.items() if value is None]
-        if missing and (self.disaggregated or len(missing) < len(asked)):
+            given["batch or concurrency"] = given.pop("concurrency") or self.batch
+        missing = [name for name, value in given.items() if value is None]
+        if missing and (self.disaggregated or len(missing) < len(given)):
             raise ValueError(f"{', '.join(missing)}: needed for the serving question")
-        points = len(self.batch or [1]) * len(self.context or [1])
+        points = grid_points(self.batch or [1], self.context or [1])
         if points > MOST_POINTS:
-            raise ValueError(f"batch: {points} points asked; accepted: {MOST_POINTS} at most")
+            raise ValueError(f"batch: {points} points; accepted: {MOST_POINTS} at most")
         return self

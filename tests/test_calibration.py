@@ -15,10 +15,11 @@ from planner.calibration import Parameter, Subject, shipped
 from planner.calibration.intervals import NEARNESS
 from planner.calibration.subject import accelerator_tags, format_class, generation, memory_class
 from planner.calibration.table import EDITION, from_json
-from planner.deployment import deploy
+from planner.deployment import Options, deploy
 from planner.fitting.committed import committed_priors
 from planner.hw import get_accelerator
 from planner.models import get_model
+from planner.step.parallel import Sharding
 
 TEXT = files("planner.calibration").joinpath(f"data/calibration-{EDITION}.json").read_text("utf-8")
 
@@ -83,11 +84,11 @@ GPUS = ("h100-sxm5", "b200-sxm", "mi300x", "rtx-4090", "m3-max", "gaudi3")
 )
 @pytest.mark.parametrize("model", MODELS)
 def test_no_prediction_beats_the_roofline(gpu: str, model: str, engine: str | None) -> None:
-    one = deploy(get_model(model), get_accelerator(gpu), (1, 1, 1, 1), (None, None, engine, None))
+    one = deploy(get_model(model), get_accelerator(gpu), Sharding(), Options(engine=engine))
     batch, context = np.array([1.0, 16, 256, 4096]), np.array([128.0, 8192, 1024, 512])
-    work = one.step.work(batch, context)
-    assert (one.machine.time(work).total_s >= one.machine.time(work, pure=True).total_s).all()
-    share = np.concatenate([one.machine.efficiency.memory, one.machine.efficiency.compute])
+    points = one.step.at(batch, context)
+    assert (points.total_s >= points.roofline_s).all()
+    share = np.concatenate([one.step.efficiency.memory, one.step.efficiency.compute])
     assert ((share > 0) & (share <= 1)).all()
 
 

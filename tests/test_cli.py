@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from planner import Scenario, plan
+from planner import Scenario, hw, plan
 from planner.cli import COMMANDS, main
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
@@ -119,10 +121,35 @@ def test_gpus_show_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> Non
     } <= set(facts)
 
 
-def test_models_and_gpus_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gpus_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "b200-sxm" in answered(capsys, "gpus", "list", "--vendor", "nvidia")
-    assert len(json.loads(answered(capsys, "gpus", "list", "--json"))) == 143
+    assert len(json.loads(answered(capsys, "gpus", "list", "--json"))) == len(hw.load_catalogue())
+    listed = answered(capsys, "gpus", "list", "--text", "h20")
+    assert "third party, bandwidth unsourced" in listed
+
+
+def test_gpus_show_tells_source_and_confidence_of_each_figure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = answered(capsys, "gpus", "show", "h20-141gb")
+    (line,) = [line for line in shown.splitlines() if "Unsourced: " in line]
+    assert line.split()[0] == "bandwidth_bytes_per_s"
+
+
+def test_models_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Llama-3.1-70B" in answered(capsys, "models", "list", "--text", "llama-3.1")
+
+
+def test_engines_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = answered(capsys, "engines", "list")
+    assert "TensorRT-LLM" in listed
+    assert "NVIDIA gpu, NVIDIA edge" in listed
+    shown = answered(capsys, "engines", "show", "llama.cpp")
+    assert "f16 cache" in shown  # the source of kv_default
+    asked = ("--engine-version", "0.17.0", "--gpu", "h100-sxm5", "--json")
+    facts = json.loads(answered(capsys, "engines", "show", "vllm", *asked))
+    chunk = next(one for one in facts["figures"] if one["name"] == "chunk_tokens")
+    assert (chunk["value"], chunk["unit"]) == (8192, "token")
 
 
 def test_recommend_ranks_all_that_hold_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,6 +226,9 @@ def test_context_beyond_the_model_is_a_note(capsys: pytest.CaptureFixture[str]) 
         (["scenario", "list", "--tag", "a", "--tag", "b"], ["tag", "one --tag"]),
         (["plan", "no-such-file.json", "--gpu", "h100-sxm5"], ["no-such-file.json"]),
         (["recommend", LLAMA], ["gpu", "--all"]),
+        (["engines", "show", "vlm"], ["engine", "vllm"]),
+        (["engines", "show", "vllm", "--engine-version", "new"], ["engine_version", "release"]),
+        (["engines", "show", "trtllm", "--gpu", "mi300x"], ["engine", "mi300x", "vllm"]),
         (["fly"], ["fly"]),
     ],
 )
@@ -260,6 +290,32 @@ def test_readme_names_every_command() -> None:
     readme = Path(__file__).parents[1].joinpath("README.md").read_text("utf-8")
     for name in COMMANDS:
         assert f"planner {name}" in readme, name
+
+
+HEAVY = ("numpy", "pydantic", "scipy", "rich", "gguf", "litestar", "sqlalchemy", "alembic", "httpx")
+
+
+def test_help_loads_no_library_that_only_answers_need() -> None:
+    """It imports every command, those of the service too: what they compute with comes later."""
+    code = (
+        "import sys; from planner.cli import main; main(['--help']);"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert all(f"  {name} " in done.stdout for name in (*COMMANDS, "serve", "scenario", "db"))
+
+
+def test_listing_models_builds_none() -> None:
+    """Building all of them takes half a second, and any loads its family's importer."""
+    code = (
+        "import sys; from planner.cli import main; main(['models', 'list', '--kind', 'moe']);"
+        "print([name for name in sys.modules if name.startswith('planner.models.families.')],"
+        "file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert "deepseek-ai/DeepSeek-V3" in done.stdout
 
 
 @pytest.mark.parametrize("name", COMMANDS)

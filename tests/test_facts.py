@@ -25,10 +25,10 @@ from planner.models import get_model
 from planner.plans.planning import plan
 from planner.roofline import Roof, Work
 from planner.scenario import Scenario
-from planner.step.decode import Step, step_kernels
-from planner.step.limits import crossover_batch, saturation_intensity
-from planner.step.parallel import Sharding, collectives
-from planner.step.timing import Machine
+from planner.step.evaluator import Step
+from planner.step.limits import limits, saturation_intensity
+from planner.step.model_steps import model_step
+from planner.step.parallel import Sharding
 
 LLAMA = "meta-llama/Meta-Llama-3-70B"
 H100 = Roof(989e12, 3.35e12)
@@ -36,7 +36,7 @@ H100 = Roof(989e12, 3.35e12)
 
 def llama_step(weights: str | None = None) -> Step:
     spec = get_model(LLAMA)
-    return Step(step_kernels(spec, spec.formats(weights)), Sharding())
+    return model_step(spec, get_accelerator("h100-sxm5"), Sharding(), spec.formats(weights))
 
 
 def b200_at_8() -> object:
@@ -169,7 +169,7 @@ def test_fact_17_saturation(context: int, about: float) -> None:
     multiplied = spec.total_params - spec.embedding_params - 161 * 8192  # 161 norms
     closed = (2 * multiplied + 4 * context * 8192 * 80) / (context * 320 * 1024)
     assert found == pytest.approx(closed, rel=1e-12)
-    assert float(step.work(1e15, context).intensity) == pytest.approx(found, rel=1e-6)
+    assert float(step.at(1e15, context).intensity) == pytest.approx(found, rel=1e-6)
     ridges = get_accelerator("a100-sxm4-80gb").ridge_points | b200_at_8().ridge_points
     assert all(found < ridge for name, ridge in ridges.items() if name in ("bf16", "fp8", "fp4"))
 
@@ -193,8 +193,8 @@ def test_fact_18_weights_only_crossover_is_the_same_in_every_precision() -> None
 
 def test_fact_19_faster_arithmetic_alone_moves_the_ridge_not_the_point() -> None:
     machine = b200_at_8()
-    same = llama_step().work(8, 8192).intensity
-    assert float(same) == pytest.approx(float(llama_step("bf16").work(8, 8192).intensity))
+    same = llama_step().at(8, 8192).intensity
+    assert float(same) == pytest.approx(float(llama_step("bf16").at(8, 8192).intensity))
     assert machine.ridge_point("fp8") == pytest.approx(2 * machine.ridge_point("bf16"))
     assert crossover_of_weights("bf16", "fp8")[0] == pytest.approx(562, abs=1)
 
@@ -250,9 +250,7 @@ def test_fact_24_levers_are_priced() -> None:
 
 
 def test_crossover_reason_names_both_figures() -> None:
-    spec, step = get_model(LLAMA), llama_step()
-    machine = Machine(get_accelerator("h100-sxm5"), step.kernels, collectives(spec, Sharding()))
-    batch, reason = crossover_batch(step, machine, 8192, 295.2, 59.8)
-    assert batch is None
-    assert "saturates at 59.8" in reason
-    assert "ridge is 295" in reason
+    found = limits(llama_step(), 8192)
+    assert found.crossover_batch is None
+    assert "saturates at 59.8" in found.crossover_reason
+    assert "ridge is 295" in found.crossover_reason

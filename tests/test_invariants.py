@@ -20,8 +20,9 @@ from planner.plans.planning import plan
 from planner.plans.recommend import RecommendationRequest, recommend
 from planner.roofline import Roof, Work, p_norm
 from planner.scenario import Scenario
-from planner.step.decode import Step, step_kernels
+from planner.step.evaluator import Step
 from planner.step.limits import saturation_intensity
+from planner.step.model_steps import model_step
 from planner.step.parallel import Sharding
 from planner.step.timing import Efficiency
 
@@ -42,7 +43,7 @@ positive = st.floats(1e-9, 1e9)
 
 def step_of(model: str, sharding: Sharding | None = None) -> Step:
     spec = get_model(model)
-    return Step(step_kernels(spec, spec.formats()), sharding or Sharding())
+    return model_step(spec, get_accelerator("h200-sxm"), sharding or Sharding(), spec.formats())
 
 
 @given(positive, positive, st.floats(1, 64))
@@ -59,11 +60,7 @@ def test_time_falls_with_bandwidth(model: str, batch: int, context: int, factor:
     faster = {"bandwidth_bytes_per_s": slow.bandwidth_bytes_per_s * factor, "source": "a test"}
     fast = override(slow, faster)
     times = [
-        float(
-            deploy(get_model(model), gpu, (1, 1, 1, 1), (None,) * 4)
-            .machine.time(step_of(model).work(batch, context), pure=True)
-            .total_s
-        )
+        float(deploy(get_model(model), gpu, Sharding()).step.at(batch, context).roofline_s)
         for gpu in (slow, fast)
     ]
     assert times[1] <= times[0] <= times[1] * factor * (1 + 1e-12)
@@ -73,7 +70,7 @@ def test_time_falls_with_bandwidth(model: str, batch: int, context: int, factor:
 @settings(max_examples=40, deadline=None)
 def test_intensity_rises_with_batch_and_never_passes_saturation(model: str, context: int) -> None:
     step = step_of(model)
-    intensity = step.work(2.0 ** np.arange(0, 50), float(context)).intensity
+    intensity = step.at(2.0 ** np.arange(0, 50), float(context)).intensity
     experts = any(kernel.experts for kernel in step.kernels)
     steps = np.diff(intensity)
     if not experts:  # the second token may hit other experts than the first: bytes double too
@@ -86,8 +83,8 @@ def test_intensity_rises_with_batch_and_never_passes_saturation(model: str, cont
 @given(models, batches, contexts, st.sampled_from([1, 2, 4, 8]))
 @settings(max_examples=40, deadline=None)
 def test_flops_do_not_depend_on_tp(model: str, batch: int, context: int, tp: int) -> None:
-    one = step_of(model).work(batch, context).flops.sum()
-    assert step_of(model, Sharding(tp=tp)).work(batch, context).flops.sum() == pytest.approx(one)
+    one = step_of(model).at(batch, context).flops
+    assert step_of(model, Sharding(tp=tp)).at(batch, context).flops == pytest.approx(one)
 
 
 @given(models, batches, contexts, st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]))
@@ -113,17 +110,15 @@ def test_no_plan_beats_the_roofline(model: str, batch: int, context: int, tp: in
 )
 @settings(max_examples=30, deadline=None)
 def test_scalar_and_array_calls_agree(model: str, many: list[int], lengths: list[int]) -> None:
-    deployment = deploy(get_model(model), get_accelerator("b200-sxm"), (2, 1, 1, 1), (None,) * 4)
+    deployment = deploy(get_model(model), get_accelerator("b200-sxm"), Sharding(tp=2))
     batch, context = np.meshgrid(many, lengths, indexing="ij")
     together = deployment.time_s(batch.astype(float), context.astype(float))
-    work = deployment.step.work(batch.astype(float), context.astype(float))
+    points = deployment.step.at(batch.astype(float), context.astype(float))
     for index in np.ndindex(batch.shape):
-        alone = deployment.step.work(float(batch[index]), float(context[index]))
+        alone = deployment.step.at(float(batch[index]), float(context[index]))
         one = deployment.time_s(float(batch[index]), float(context[index]))
         assert float(one) == pytest.approx(float(together[index]), rel=1e-12)
-        assert float(alone.bytes.sum()) == pytest.approx(
-            float(work.bytes.sum(axis=0)[index]), rel=1e-12
-        )
+        assert float(alone.bytes) == pytest.approx(float(points.bytes[index]), rel=1e-12)
 
 
 @given(st.integers(1, 512), st.integers(1, 16), st.integers(1, 10_000))
@@ -162,11 +157,11 @@ def test_roof_time_is_what_attainable_says(
 @pytest.mark.parametrize("model", MODELS)
 def test_no_step_uses_more_than_there_is(model: str) -> None:
     """On the roofline itself MBU is one, and not a last bit more."""
-    found = deploy(get_model(model), get_accelerator("dgx-spark-gb10"), (1, 1, 1, 1), (None,) * 4)
-    ideal = found.machine.with_efficiency(Efficiency.ideal(len(found.machine.items)))
+    found = deploy(get_model(model), get_accelerator("dgx-spark-gb10"), Sharding())
+    ideal = found.step.reaching(Efficiency.ideal(len(found.step.items)))
     batch, context = (a.ravel() for a in np.meshgrid(np.arange(1.0, 65.0), [1.0, 1000.0, 8192.0]))
-    on_the_roof = replace(found, machine=ideal)
-    figures = columns(on_the_roof, 1, on_the_roof.parts(batch, context), batch)
+    on_the_roof = replace(found, step=ideal)
+    figures = columns(on_the_roof, 1, on_the_roof.passes(batch, context), batch)
     assert figures["mbu"].max() <= 1
     assert figures["mfu"].max() <= 1
     assert figures["mbu"].max() > 0.999

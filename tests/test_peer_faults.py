@@ -14,7 +14,7 @@ from planner.models import get_model
 from planner.models.huggingface import import_config
 from planner.plans.planning import plan
 from planner.scenario import Scenario
-from planner.step.decode import Step, step_kernels
+from planner.step.model_steps import decode_kernels, model_step
 from planner.step.parallel import Sharding
 
 LLAMA_70B = "meta-llama/Llama-3.1-70B-Instruct"
@@ -29,8 +29,8 @@ def roofline_tpot(model: str, gpu: str, **load: object) -> float:
 
 def weight_bytes(model: str, batch: float, sharding: Sharding | None = None) -> float:
     spec = get_model(model)
-    step = Step(step_kernels(spec, spec.formats()), sharding or Sharding())
-    return float(step.work(batch, 1.0).weight_bytes.sum())
+    step = model_step(spec, get_accelerator("h200-sxm"), sharding or Sharding(), spec.formats())
+    return float(step.of_batch(batch).weight_bytes)
 
 
 def test_1_bandwidth_is_multiplied_by_tp() -> None:
@@ -42,7 +42,7 @@ def test_1_bandwidth_is_multiplied_by_tp() -> None:
 def test_2_moe_weights_read_grow_with_batch() -> None:
     """Mixtral has 8 experts and visits 2: 46.7 B parameters in all, 12.9 B active."""
     experts = next(
-        k for k in step_kernels(get_model(MIXTRAL), get_model(MIXTRAL).formats()) if k.experts
+        k for k in decode_kernels(get_model(MIXTRAL), get_model(MIXTRAL).formats()) if k.experts
     )
     rest = weight_bytes(MIXTRAL, 1) - experts.weight_bytes * 2 / 8
     assert weight_bytes(MIXTRAL, 128) == pytest.approx(rest + experts.weight_bytes, rel=1e-9)
@@ -91,7 +91,7 @@ def test_5_expert_reads_of_deepseek_at_batch_128() -> None:
     [(V3, 256), ("moonshotai/Kimi-K2-Instruct", 384), (MIXTRAL, 8), ("openai/gpt-oss-120b", 128)],
 )
 def test_6_real_configs_are_read_as_mixtures(model: str, experts: int) -> None:
-    kernels = step_kernels(get_model(model), get_model(model).formats())
+    kernels = decode_kernels(get_model(model), get_model(model).formats())
     assert {k.experts for k in kernels} - {0} == {experts}
 
 
@@ -106,9 +106,10 @@ def test_6_time_rises_with_batch() -> None:
 
 def test_7_kv_traffic_uses_kv_heads_and_the_head_is_counted_whole() -> None:
     spec = get_model(LLAMA_8B)
-    work = Step(step_kernels(spec, spec.formats()), Sharding()).work(128.0, 8192.0)
-    assert float(work.cache_bytes.sum()) == 128 * 8192 * 131_072
-    assert float(work.flops[-1]) == 2 * 128 * 128_256 * 4096
+    step = model_step(spec, get_accelerator("h200-sxm"), Sharding(), spec.formats())
+    assert float(step.at(128.0, 8192.0).cache_bytes) == 128 * 8192 * 131_072
+    assert step.kernels[-1].name == "lm_head"
+    assert step.kernels[-1].flops_per_token == 2 * 128_256 * 4096
 
 
 def test_7_head_dim_is_read_not_derived() -> None:
@@ -202,7 +203,7 @@ def test_guessed_architecture_is_noted() -> None:
 def test_sliding_layers_are_capped() -> None:
     """Gemma-3-27B: 52 of 62 layers keep 1,024 tokens; past it only 10 layers grow."""
     spec = get_model("google/gemma-3-27b-it")
-    step = Step(step_kernels(spec, spec.formats()), Sharding())
-    cache = np.array([float(step.work(1.0, c).cache_bytes.sum()) for c in (1024, 8192, 16384)])
+    step = model_step(spec, get_accelerator("h200-sxm"), Sharding(), spec.formats())
+    cache = step.of_context(np.array([1024.0, 8192.0, 16384.0])).cache_bytes
     per_token = np.diff(cache) / [7168, 8192]
     np.testing.assert_allclose(per_token, 10 * 2 * 16 * 128 * 2)

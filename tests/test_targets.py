@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.deployment import resolve
+from planner.deployment import deployment_of
 from planner.plans.advice import advise
 from planner.plans.planning import plan
 from planner.plans.targets import largest, largest_batch, percentile_factor
@@ -34,7 +34,7 @@ def test_a_met_limit_is_silent() -> None:
 
 
 def test_a_missed_tpot_limit_names_the_largest_batch() -> None:
-    deployment = resolve(BASE)
+    deployment = deployment_of(BASE)
     limit_s = float(deployment.time_s(20.0, 8192.0)) * 1.0001
     (text,) = missed(batch=[64], context=[8192], tpot_ms=limit_s * 1e3)
     assert "the largest batch within it is 20" in text
@@ -42,7 +42,7 @@ def test_a_missed_tpot_limit_names_the_largest_batch() -> None:
 
 
 def test_a_missed_limit_under_load_names_the_largest_concurrency() -> None:
-    deployment = resolve(BASE)
+    deployment = deployment_of(BASE)
     limit_s = float(serve(deployment, 16.0, 1024, 256).tpot_s) * 1.0001
     (text,) = missed(concurrency=64, isl=1024, osl=256, tpot_ms=limit_s * 1e3)
     assert "the largest concurrency within it is 16" in text
@@ -59,7 +59,7 @@ def test_each_missed_limit_names_the_largest_concurrency_of_its_own() -> None:
 
 @pytest.mark.parametrize("quantity", ["tpot", "ttft"])
 def test_percentiles_pass_through_the_interval(quantity: str) -> None:
-    deployment = resolve(BASE)
+    deployment = deployment_of(BASE)
     low, high = deployment.interval(quantity)
     assert percentile_factor(deployment, quantity, 50) == 1
     assert percentile_factor(deployment, quantity, 90) == pytest.approx(high)

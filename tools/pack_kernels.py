@@ -209,7 +209,8 @@ def deepep(r: dict[str, str]) -> list[Line] | None:
     if r["op"] != "ll" or r["node_num"] != "1":
         return None
     ranks, tokens, hidden, topk = (
-        8, *(int(r[c]) for c in ("num_token", "hidden_size", "num_topk"))
+        8,
+        *(int(r[c]) for c in ("num_token", "hidden_size", "num_topk")),
     )
     wire = tokens * min(topk, ranks) * hidden * (ranks - 1) / ranks * (1.0 + 2.0)
     return [

@@ -1,1 +1,1 @@
-"""Models and accelerators: the catalogue's, and those a workspace brought itself."""
+"""Models, accelerators and engines: the catalogue's, and those a workspace brought itself."""

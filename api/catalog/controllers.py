@@ -1,4 +1,4 @@
-"""Routes of models and accelerators."""
+"""Routes of models, accelerators and engines."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from api.catalog.own import ACCELERATOR, MODEL
 from api.catalog.schemas import (
     AcceleratorFacts,
     AcceleratorList,
+    EngineList,
+    EngineProfile,
     ModelFacts,
     ModelList,
     OwnAccelerator,
@@ -104,3 +106,31 @@ class AcceleratorController(Controller):
     def remove(self, accelerator_id: FromPath[str], catalog: Service) -> None:
         """Delete an accelerator of your own that no scenario uses."""
         catalog.own.delete(catalog.workspace, ACCELERATOR, accelerator_id.lstrip("/"))
+
+
+class EngineController(Controller):
+    """Serving engines."""
+
+    path = "/v1/engines"
+    tags = ["catalog"]  # noqa: RUF012 - the framework's own protocol
+
+    @get(operation_id="listEngines", sync_to_thread=True)
+    def page(self, catalog: Service) -> Response[EngineList]:
+        """List serving engines: versions, where they run, whether their speed was measured."""
+        return as_json(catalog.engines())
+
+    @get("/{engine_id:str}", operation_id="getEngine", sync_to_thread=True, opt={"refuses": True})
+    def read(
+        self,
+        engine_id: FromPath[str],
+        catalog: Service,
+        version: Annotated[
+            str | None, QueryParameter(max_length=100, description="default: the newest known")
+        ] = None,
+        gpu: Annotated[
+            str | None,
+            QueryParameter(max_length=200, description="figures as they are on this accelerator"),
+        ] = None,
+    ) -> EngineProfile:
+        """Read every figure of an engine's profile with its source."""
+        return catalog.engine(engine_id, version, gpu)

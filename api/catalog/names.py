@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from api.catalog.own import ACCELERATOR, MODEL, OWN, OwnObjects
-from api.web.call import ask
+from api.web.call import call_planner
 from api.web.problem import Problem
 from planner.answer import Plan
 from planner.hw import get_accelerator
@@ -47,7 +47,7 @@ class Names:
 
     def inline(self, scenario: Scenario) -> Inlined:
         """Return the scenario as the planner takes it."""
-        found = {"model": self.model(scenario.model), "gpu": self.accelerator(scenario.gpu)}
+        resolved = {"model": self.model(scenario.model), "gpu": self.accelerator(scenario.gpu)}
         digests = {
             field: self.own.digest(self.workspace, kind, name)
             for field, kind, name in (
@@ -56,49 +56,51 @@ class Names:
             )
             if is_own(name)
         }
-        changed = {k: v for k, v in found.items() if v is not getattr(scenario, k)}
+        changed = {k: v for k, v in resolved.items() if v is not getattr(scenario, k)}
         return Inlined(scenario.model_copy(update=changed) if changed else scenario, digests)
 
     def plan(self, scenario: Scenario, advice: bool = False) -> tuple[Plan, dict[str, str]]:
-        """Return the plan of a scenario, told in its own names, and the digests it rests on.
+        """Return the plan of a scenario, in the scenario's own names, and the digests it rests on.
 
         With `advice` the plan has its levers.
         """
         inlined = self.inline(scenario)
-        found = ask(plan, inlined.scenario, advice=advice)
+        answer = call_planner(plan, inlined.scenario, advice=advice)
         if inlined.scenario is not scenario:
             names = {"model": scenario.model, "gpu": scenario.gpu}
-            told = found.scenario.model_copy(update=names)
-            found = found.model_copy(update={"scenario": told})
-        return found, inlined.digests
+            named = answer.scenario.model_copy(update=names)
+            answer = answer.model_copy(update={"scenario": named})
+        return answer, inlined.digests
 
     def _resolved(self, name: Name, kind: str, check: Callable[[Name], object]) -> Name:
         if is_own(name):
             return self._own(kind, str(name))
         if isinstance(name, str):
-            ask(check, name)
+            call_planner(check, name)
         return name
 
     def _own(self, kind: str, name: str) -> dict[str, Any]:
-        """Return an own object, and remember it for `told`.
+        """Return an own object, and remember it for `with_ids`.
 
         One without a name of its own gets its id. A name is never replaced: the calibration knows
         parts and networks by it, and by id or inline the same object must answer the same.
         """
-        found = self.own.document(self.workspace, kind, name)
-        if "base" not in found:
-            found = {ID_FIELDS[kind]: name, **found}
-        self.used[name] = found
-        return found
+        document = self.own.document(self.workspace, kind, name)
+        if "base" not in document:
+            document = {ID_FIELDS[kind]: name, **document}
+        self.used[name] = document
+        return document
 
-    def told(self, document: Any) -> Any:
+    def with_ids(self, document: Any) -> Any:
         """Return a document with the ids of own objects where they stand in it."""
         if isinstance(document, dict):
-            for name, found in self.used.items():
-                if document == found:
+            for name, own in self.used.items():
+                if document == own:
                     return name
-            return {key: self.told(value) for key, value in document.items()}
-        return [self.told(item) for item in document] if isinstance(document, list) else document
+            return {key: self.with_ids(value) for key, value in document.items()}
+        return (
+            [self.with_ids(item) for item in document] if isinstance(document, list) else document
+        )
 
 
 ID_FIELDS = {MODEL: "_name_or_path", ACCELERATOR: "id"}
@@ -133,7 +135,7 @@ def canonical_gpu(name: Name) -> str:
 def _canonical(name: Name, find: Callable[[str], str]) -> str:
     if isinstance(name, str) and not is_own(name):
         try:
-            return ask(find, name)
+            return call_planner(find, name)
         except Problem:
             return name
     return label(name)

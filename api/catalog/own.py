@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from api.store import Database
 from api.store.tables import OwnRow, ScenarioRow
-from api.web.call import ask
+from api.web.call import call_planner
 from api.web.problem import Problem, not_found, rejected
 from planner.hw import get_accelerator
 from planner.models import get_model
@@ -84,9 +84,9 @@ def check(kind: str, document: dict[str, Any]) -> None:
     """Raise a 422 problem unless the planner takes the object."""
     try:
         if kind == MODEL:
-            ask(get_model, document)
+            call_planner(get_model, document)
         else:
-            ask(get_accelerator, document, allow_files=False)
+            call_planner(get_accelerator, document, allow_files=False)
     except Problem as problem:
         raise rejected(BODIES[kind] + problem.detail.removeprefix(FIELDS[kind])) from None
 

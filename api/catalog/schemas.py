@@ -35,7 +35,7 @@ class OwnAccelerator(BaseModel):
     spec: Document = Field(description="peaks, bandwidth, memory and their source, in SI units")
 
 
-class Note(BaseModel):
+class ModelNote(BaseModel):
     """Something to know about a model."""
 
     code: str
@@ -62,7 +62,7 @@ class ModelFacts(BaseModel):
     quantization: str
     max_context: int | None
     source: str
-    notes: list[Note]
+    notes: list[ModelNote]
 
 
 class AcceleratorFacts(BaseModel):
@@ -96,4 +96,44 @@ class AcceleratorList(BaseModel):
     """Accelerators: your own, then the catalogue's."""
 
     items: list[AcceleratorFacts]
+    edition: str
+
+
+class EngineFacts(BaseModel):
+    """What a serving engine is, and where it runs."""
+
+    id: str = Field(examples=["vllm"])
+    name: str
+    versions: dict[str, list[str]] = Field(
+        description="first and last version its figures are known at, by release, date or build"
+    )
+    backends: dict[str, str] = Field(description="what it runs with, by vendor and kind of device")
+    not_on: list[str] = Field(description="architectures of such devices that no build takes")
+    measured: list[str] = Field(
+        description="how runs of it on record were measured; empty: its speed never was"
+    )
+
+
+class EngineFigure(BaseModel):
+    """One figure of an engine's profile, with where it comes from."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = Field(examples=["memory_fraction"])
+    value: Any
+    unit: str = Field(description="empty where it has none")
+    source: str
+    confidence: str = Field(examples=["documented"])
+
+
+class EngineProfile(EngineFacts):
+    """An engine with all figures of its profile."""
+
+    figures: list[EngineFigure]
+
+
+class EngineList(BaseModel):
+    """The engines a scenario may name."""
+
+    items: list[EngineFacts]
     edition: str

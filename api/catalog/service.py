@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from api.catalog import own
-from api.catalog.names import is_own
+from api.catalog.names import Names, is_own
 from api.catalog.own import ACCELERATOR, MODEL, OWN, OwnObjects
 from api.catalog.schemas import (
     AcceleratorFacts,
     AcceleratorList,
+    EngineFacts,
+    EngineList,
+    EngineProfile,
     ModelFacts,
     ModelList,
     OwnAccelerator,
@@ -20,12 +24,16 @@ from api.catalog.schemas import (
 )
 from api.store import Database
 from api.store.tables import OwnRow
-from api.web.call import ask
-from api.web.idempotency import Made, Once, write_once
+from api.web.call import call_planner
+from api.web.idempotency import Once, StoredResponse, write_once
 from api.web.problem import Problem
 from planner import hw, models
+from planner.engines import describe as engines
+from planner.engines.names import edition as engine_edition
+from planner.engines.profiles import get_engine
+from planner.models.facts import all_facts, list_facts
 
-Answer = ModelFacts | AcceleratorFacts
+Facts = ModelFacts | AcceleratorFacts
 
 
 class Catalog:
@@ -38,13 +46,14 @@ class Catalog:
 
     def models(self, family: str | None, kind: str | None, text: str | None) -> ModelList:
         """Return the models that match all filters."""
-        found = [
+        items = [
             facts
             for row in self.own.list(self.workspace, MODEL)
             if (facts := own_model(row)) and _matches(facts, family, kind, text)
         ]
-        found += [_model(spec) for spec in models.list_models(family=family, kind=kind, text=text)]
-        return ModelList(items=found, edition=models.edition())
+        listed = list_facts(family, kind, text)
+        items += [_catalogue_models()[facts["id"]] for facts in listed]
+        return ModelList(items=items, edition=models.edition())
 
     def accelerators(
         self,
@@ -56,10 +65,10 @@ class Catalog:
         text: str | None,
     ) -> AcceleratorList:
         """Return the accelerators that match all filters."""
-        mine = [own_accelerator(row) for row in self.own.list(self.workspace, ACCELERATOR)]
-        found = [
+        own_ones = [own_accelerator(row) for row in self.own.list(self.workspace, ACCELERATOR)]
+        items = [
             facts
-            for facts in mine
+            for facts in own_ones
             if (vendor is None or facts.vendor.lower() == vendor.lower())
             and (kind is None or getattr(facts, "kind", None) == kind.lower())
             and (facts.memory_bytes or 0) >= min_memory_bytes
@@ -71,13 +80,14 @@ class Catalog:
         listed = hw.list_accelerators(
             vendor=vendor, kind=kind, min_memory_bytes=least, format=fmt, status=status, text=text
         )
-        return AcceleratorList(items=[*found, *map(_accelerator, listed)], edition=hw.edition())
+        return AcceleratorList(items=[*items, *map(_accelerator, listed)], edition=hw.edition())
 
     def model(self, name: str) -> ModelFacts:
         """Return one model; raises 404."""
         if is_own(name):
             return own_model(self.own.get(self.workspace, MODEL, name))
-        return _model(_known(lambda: models.get_model(name, local=False), "model"))
+        spec = _known(lambda: models.get_model(name, local=False), "model")
+        return _of_catalogue(models.describe(spec))
 
     def accelerator(self, name: str) -> AcceleratorFacts:
         """Return one accelerator; raises 404."""
@@ -87,13 +97,28 @@ class Catalog:
             _known(lambda: hw.get_accelerator(name, allow_files=False), "accelerator")
         )
 
-    def add_model(self, asked: OwnModel, once: Once) -> Made:
-        """Store a model that the planner can read."""
-        return self._add(MODEL, asked.id, asked.config, once, own_model)
+    def engines(self) -> EngineList:
+        """Return the engines that have a profile."""
+        items = [EngineFacts.model_validate(facts) for facts in engines.list_engines()]
+        return EngineList(items=items, edition=engine_edition())
 
-    def add_accelerator(self, asked: OwnAccelerator, once: Once) -> Made:
+    def engine(self, name: str, version: str | None, gpu: str | None) -> EngineProfile:
+        """Return one engine with its figures; raises 404, and 422 for a version or accelerator."""
+        _known(lambda: get_engine(name), "engine")
+        accelerator = None
+        if gpu is not None:
+            resolved = Names(self.own, self.workspace).accelerator(gpu)
+            accelerator = call_planner(hw.get_accelerator, resolved, allow_files=False)
+        facts = call_planner(engines.engine_facts, name, version, accelerator)
+        return EngineProfile.model_validate(facts)
+
+    def add_model(self, model: OwnModel, once: Once) -> StoredResponse:
+        """Store a model that the planner can read."""
+        return self._add(MODEL, model.id, model.config, once, own_model)
+
+    def add_accelerator(self, accelerator: OwnAccelerator, once: Once) -> StoredResponse:
         """Store an accelerator that the planner can use."""
-        return self._add(ACCELERATOR, asked.id, asked.spec, once, own_accelerator)
+        return self._add(ACCELERATOR, accelerator.id, accelerator.spec, once, own_accelerator)
 
     def _add(
         self,
@@ -101,52 +126,48 @@ class Catalog:
         ident: str,
         document: dict[str, Any],
         once: Once,
-        tell: Callable[[OwnRow], Answer],
-    ) -> Made:
+        describe: Callable[[OwnRow], Facts],
+    ) -> StoredResponse:
         own.check(kind, document)
 
-        def make(session: Session) -> Made:
+        def make(session: Session) -> StoredResponse:
             row = own.store(session, self.workspace, kind, ident, document)
             headers = {"Location": f"/v1/{kind}s/{OWN}{ident}"}
-            return Made(tell(row).model_dump_json().encode(), headers=headers)
+            return StoredResponse(describe(row).model_dump_json().encode(), headers=headers)
 
         return write_once(self.database, once, make)
 
 
 def own_model(row: OwnRow) -> ModelFacts:
     """Return the facts of an own model."""
-    spec = ask(models.get_model, row.document)
+    spec = call_planner(models.get_model, row.document)
     facts = {**models.describe(spec), "id": OWN + row.id}
     return ModelFacts.model_validate({**facts, "origin": "own"})
 
 
 def own_accelerator(row: OwnRow) -> AcceleratorFacts:
     """Return the facts of an own accelerator."""
-    facts = hw.describe(ask(hw.get_accelerator, row.document, allow_files=False))
+    facts = hw.describe(call_planner(hw.get_accelerator, row.document, allow_files=False))
     return AcceleratorFacts.model_validate({**facts, "id": OWN + row.id, "origin": "own"})
 
 
-_FACTS: dict[str, ModelFacts] = {}
-"""Facts of catalogue models by id: they never change while the service runs."""
+@cache
+def _catalogue_models() -> dict[str, ModelFacts]:
+    """Return the facts of catalogue models by id: they never change while the service runs."""
+    return {facts["id"]: _of_catalogue(facts) for facts in all_facts()}
 
 
-def _model(spec: models.ModelSpec) -> ModelFacts:
-    if spec.id not in _FACTS:
-        _FACTS[spec.id] = _told(spec)
-    return _FACTS[spec.id]
+def _of_catalogue(facts: dict[str, Any]) -> ModelFacts:
+    return ModelFacts.model_validate({**facts, "origin": "catalogue"})
 
 
-def _told(spec: models.ModelSpec) -> ModelFacts:
-    return ModelFacts.model_validate({**models.describe(spec), "origin": "catalogue"})
-
-
-def _accelerator(found: hw.Accelerator) -> AcceleratorFacts:
-    return AcceleratorFacts.model_validate({**hw.describe(found), "origin": "catalogue"})
+def _accelerator(accelerator: hw.Accelerator) -> AcceleratorFacts:
+    return AcceleratorFacts.model_validate({**hw.describe(accelerator), "origin": "catalogue"})
 
 
 def _known(find: Callable[[], Any], what: str) -> Any:
     try:
-        return ask(find)
+        return call_planner(find)
     except Problem as problem:
         raise Problem(404, problem.detail or f"no such {what}") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,33 +22,34 @@ class Client:
     def __init__(self, http: httpx.AsyncClient) -> None:
         self.http = http
 
-    async def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+    async def send(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Return the response to a request."""
         from httpx import HTTPError
 
         try:
-            found = await self.http.request(method, path, **options)
+            response = await self.http.request(method, path, **options)
         except HTTPError as error:
             reason = str(error) or type(error).__name__
             raise click.ClickException(f"server: {self.http.base_url}: {reason}") from None
-        if found.status_code >= 400:
-            raise click.ClickException(_detail(found))
-        return found
+        if response.status_code >= 400:
+            raise click.ClickException(_detail(response))
+        return response
 
     async def json(self, method: str, path: str, **options: Any) -> Any:
         """Return the document that answers a request."""
-        return (await self.ask(method, path, **options)).json()
+        return (await self.send(method, path, **options)).json()
 
 
-def _detail(found: httpx.Response) -> str:
+def _detail(response: httpx.Response) -> str:
     try:
-        return str(found.json()["detail"])
+        return str(response.json()["detail"])
     except (ValueError, KeyError, TypeError):
-        return f"server: answered {found.status_code}"
+        return f"server: answered {response.status_code}"
 
 
 def run(server: str | None, work: Callable[[Client], Awaitable[T]]) -> T:
     """Run `work` with a client of `server`, or of the local store."""
+    import asyncio
 
     async def main() -> T:
         # An error that passed through the application's lifespan would come out as a group.
@@ -94,8 +95,6 @@ async def _local() -> AsyncIterator[httpx.AsyncClient]:
 
 
 def _key() -> dict[str, str]:
-    import os
-
     key = os.environ.get("PLANNER_API_KEY")
     return {"Authorization": f"Bearer {key}"} if key else {}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from api.commands.client import Client, run, server_option
 from api.commands.questions import question
 
 FORMS = {"markdown": "text/markdown", "csv": "text/csv", "json": "application/json"}
@@ -18,7 +19,7 @@ FORMS = {"markdown": "text/markdown", "csv": "text/csv", "json": "application/js
 @click.option("--name", help="What to call the comparison.")
 @click.option("--csv", "form", flag_value="csv", help="Print CSV.")
 @click.option("--json", "form", flag_value="json", help="Print JSON.")
-@click.option("--server", metavar="URL", envvar="PLANNER_SERVER", help="Address of a service.")
+@server_option
 def command(
     scenarios: tuple[str, ...],
     baseline: int,
@@ -32,49 +33,51 @@ def command(
     Prints Markdown: figures side by side, the Pareto set, and what each changed field and each
     kernel adds to the difference.
     """
-    asked = [question(text) or text for text in scenarios]
-    body = {"scenarios": asked, "baseline": baseline, "save": save, "name": name}
+    compared = [question(text) or text for text in scenarios]
+    body = {"scenarios": compared, "baseline": baseline, "save": save, "name": name}
     form = form or "markdown"
-    if server is None and not save and all(isinstance(item, dict) for item in asked):
+    if server is None and not save and all(isinstance(item, dict) for item in compared):
         click.echo(_here(body, form), nl=False)
         return
     click.echo(_there(body, form, server), nl=False)
 
 
 def _here(body: dict[str, Any], form: str) -> str:
-    """Compare in this process: nothing stored is asked about."""
+    """Compare in this process: no scenario is a stored one."""
     from planner.compare import ComparisonRequest, compare, to_csv, to_markdown
     from planner.scenario import Scenario
 
     scenarios = [Scenario.model_validate(item) for item in body["scenarios"]]
-    found = compare(ComparisonRequest(scenarios=scenarios, baseline=body["baseline"]))
+    comparison = compare(ComparisonRequest(scenarios=scenarios, baseline=body["baseline"]))
     if form == "json":
-        return found.model_dump_json(indent=2) + "\n"
-    return to_markdown(found) if form == "markdown" else to_csv(found)
+        return comparison.model_dump_json(indent=2) + "\n"
+    return to_markdown(comparison) if form == "markdown" else to_csv(comparison)
 
 
 def _there(body: dict[str, Any], form: str, server: str | None) -> str:
-    from api.commands.client import Client, run
-
     async def work(client: Client) -> str:
         body["scenarios"] = [await _id(client, item) for item in body["scenarios"]]
         accept = {"Accept": FORMS[form]}
-        found = await client.ask("POST", "/v1/comparisons", json=body, headers=accept)
-        if "location" in found.headers:
-            click.echo(f"saved: {found.headers['location']}", err=True)
-        return found.text if found.text.endswith("\n") else found.text + "\n"
+        response = await client.send("POST", "/v1/comparisons", json=body, headers=accept)
+        if "location" in response.headers:
+            click.echo(f"saved: {response.headers['location']}", err=True)
+        return response.text if response.text.endswith("\n") else response.text + "\n"
 
     return run(server, work)
 
 
-async def _id(client: Any, item: str | dict[str, Any]) -> str | dict[str, Any]:
+async def _id(client: Client, item: str | dict[str, Any]) -> str | dict[str, Any]:
     """Return the id of a scenario that is given by name."""
     from api.commands.scenario import all_scenarios
 
     if isinstance(item, dict) or (len(item) == 36 and item.count("-") == 4):
         return item
-    found = [one for one in await all_scenarios(client, {"text": item}) if one["name"] == item]
-    if len(found) != 1:
-        many = f"{len(found)} have this name; give an id" if found else "no scenario of this name"
+    matching = [one for one in await all_scenarios(client, {"text": item}) if one["name"] == item]
+    if len(matching) != 1:
+        many = (
+            f"{len(matching)} have this name; give an id"
+            if matching
+            else "no scenario of this name"
+        )
         raise click.ClickException(f"scenarios: {item[:60]!r}: {many}")
-    return str(found[0]["id"])
+    return str(matching[0]["id"])

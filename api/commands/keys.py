@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from api.commands.settings import bring_up, load_settings
-from api.store import Database
-from api.system.keys import Keys
-from api.web.context import AccessScope
 from planner.commands.output import print_table
+
+if TYPE_CHECKING:
+    from api.system.keys import Keys
+    from api.web.context import AccessScope
 
 WORKSPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def _keys() -> Keys:
+    from api.store import Database
+    from api.system.keys import Keys
+
     settings = load_settings()
     bring_up(settings)
     return Keys(Database(settings))
@@ -30,7 +34,9 @@ def command() -> None:
 @command.command("create")
 @click.option("--workspace", required=True, help="Workspace the key opens.")
 @click.option("--name", default="", help="What the key is for.")
-@click.option("--scope", type=click.Choice(["read", "write"]), default="read", help="What it may.")
+@click.option(
+    "--scope", type=click.Choice(["read", "write"]), default="read", help="What it may do."
+)
 def create(workspace: str, name: str, scope: str) -> None:
     """Make a key and print it, this once."""
     if not WORKSPACE.fullmatch(workspace):

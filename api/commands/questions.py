@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
-from planner.commands.loads import LOADS, BadLoad
+from planner.commands.plan import command as plan_command
 
 FILES = (".json", ".toml")
 
@@ -27,51 +26,51 @@ def inline(field: str, name: str) -> str | dict[str, Any]:
 def question(text: str) -> dict[str, Any] | None:
     """Return the scenario that a file or `field=value,…` describes; None for an id or a name."""
     if "=" in text:
-        found = dict(_pair(part) for part in text.split(","))
+        scenario = dict(_pair(part) for part in text.split(","))
     elif text.lower().endswith(".json"):
-        found = _read("scenario", Path(text))
+        scenario = _read("scenario", Path(text))
     else:
         return None
     for field in ("model", "gpu"):
-        if isinstance(found.get(field), str):
-            found[field] = inline(field, found[field])
-    return found
+        if isinstance(scenario.get(field), str):
+            scenario[field] = inline(field, scenario[field])
+    return scenario
 
 
 def _pair(part: str) -> tuple[str, Any]:
+    """Return a field and its value, read as `planner plan` reads the option of that name.
+
+    Values of a list are joined by +, as a comma ends the field.
+    """
     name, equals, value = part.partition("=")
     if not equals:
         raise click.UsageError(f"scenario: {part!r}; accepted: field=value, separated by commas")
-    if name in {"batch", "context"}:
-        return name, [_number(item) for item in value.split("+")]
-    if name in LOADS:
-        return name, _load(name, value)
-    return name.strip().replace("-", "_"), _number(value)
+    name = name.strip().replace("-", "_")
+    option = next((param for param in plan_command.params if param.name == name), None)
+    if option is None:
+        return name, value  # the scenario refuses it, and names what is wrong
+    listed = value.replace("+", ",") if name in LISTS else value
+    return name, option.type.convert(listed, option, None)
 
 
-def _load(name: str, text: str) -> Any:
-    try:
-        return LOADS[name](text)
-    except BadLoad as error:
-        raise click.UsageError(f"{name}: {error}") from None
-
-
-def _number(value: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
+LISTS = ("batch", "context")
 
 
 def _read(field: str, path: Path) -> dict[str, Any]:
     try:
         text = path.read_text("utf-8")
-        found = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+        document = _parse(path.suffix.lower(), text)
     except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise click.UsageError(f"{field}: cannot read {path.name!r}: {reason}") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise click.UsageError(f"{field}: {path.name!r} must hold one object")
-    return found
+    return document
+
+
+def _parse(suffix: str, text: str) -> Any:
+    if suffix == ".toml":
+        import tomllib
+
+        return tomllib.loads(text)
+    return json.loads(text)

@@ -9,13 +9,7 @@ import click
 
 from api.commands.client import Client, run, server_option
 from api.commands.questions import inline
-from planner.commands.options import (
-    deployment_options,
-    gpu_option,
-    json_option,
-    load_options,
-    model_argument,
-)
+from planner.commands.options import json_option, scenario_options
 from planner.commands.output import print_table
 
 PATH = "/v1/scenarios"
@@ -27,25 +21,21 @@ def command() -> None:
 
 
 @command.command("save")
-@model_argument
-@gpu_option
-@deployment_options
-@load_options
-@click.option("--name", help="Name of the scenario.")
+@scenario_options
 @click.option("--tag", "tags", multiple=True, help="Tag; repeatable.")
 @click.option("--notes", help="Notes.")
 @server_option
 @json_option
 def save(as_json: bool, server: str | None, tags: tuple[str, ...], **fields: Any) -> None:
     """Store a scenario with the plan it has today."""
-    asked = {name: value for name, value in fields.items() if value is not None}
-    asked |= {
+    scenario = {name: value for name, value in fields.items() if value is not None}
+    scenario |= {
         "tags": list(tags),
-        "model": inline("model", asked["model"]),
-        "gpu": inline("gpu", asked["gpu"]),
+        "model": inline("model", scenario["model"]),
+        "gpu": inline("gpu", scenario["gpu"]),
     }
-    found = run(server, lambda client: client.json("POST", PATH, json=asked))
-    click.echo(json.dumps(found, indent=2) if as_json else f"{found['id']}  {found['name']}")
+    stored = run(server, lambda client: client.json("POST", PATH, json=scenario))
+    click.echo(json.dumps(stored, indent=2) if as_json else f"{stored['id']}  {stored['name']}")
 
 
 @command.command("list")
@@ -84,10 +74,10 @@ async def all_scenarios(client: Client, filters: dict[str, Any]) -> list[dict[st
     items: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:
-        page = {**query, "limit": 200, **({"cursor": cursor} if cursor else {})}
-        found = await client.json("GET", PATH, params=page)
-        items += found["items"]
-        cursor = found["next_cursor"]
+        parameters = {**query, "limit": 200, **({"cursor": cursor} if cursor else {})}
+        page = await client.json("GET", PATH, params=parameters)
+        items += page["items"]
+        cursor = page["next_cursor"]
         if cursor is None:
             return items
 
@@ -101,8 +91,8 @@ def show(scenario_id: str, plan: bool, recompute: bool, server: str | None) -> N
     """Show a stored scenario as JSON."""
     path = f"{PATH}/{scenario_id}" + ("/plan" if plan or recompute else "")
     query = {"recompute": "true"} if recompute else {}
-    found = run(server, lambda client: client.json("GET", path, params=query))
-    click.echo(json.dumps(found, indent=2))
+    document = run(server, lambda client: client.json("GET", path, params=query))
+    click.echo(json.dumps(document, indent=2))
 
 
 @command.command("delete")
@@ -112,9 +102,9 @@ def delete(scenario_id: str, server: str | None) -> None:
     """Put a stored scenario away; the service can restore it."""
 
     async def work(client: Client) -> None:
-        read = await client.ask("GET", f"{PATH}/{scenario_id}")
+        read = await client.send("GET", f"{PATH}/{scenario_id}")
         tag = {"If-Match": read.headers["etag"]}
-        await client.ask("DELETE", f"{PATH}/{scenario_id}", headers=tag)
+        await client.send("DELETE", f"{PATH}/{scenario_id}", headers=tag)
 
     run(server, work)
     click.echo(f"{scenario_id} deleted")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from api.commands.settings import bring_up, load_settings
-from api.settings import Settings, table
+
+if TYPE_CHECKING:
+    from api.settings import Settings
 
 
 @click.command("serve")
@@ -20,6 +22,8 @@ def command(host: str | None, port: int | None, workers: int | None, show: bool)
     """Start the REST service; its settings are PLANNER_… variables or a .env file."""
     settings = load_settings(host=host, port=port, workers=workers)
     if show:
+        from api.settings import table
+
         for name, value, default, meaning in table(settings):
             click.echo(f"{name}={value}  # {meaning} [default: {default or 'empty'}]")
         return

@@ -8,7 +8,7 @@ from litestar import Controller, Request, Response, delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, JSONBody
 
-from api.comparisons.schemas import ComparisonAsked, ComparisonPage, StoredComparison
+from api.comparisons.schemas import ComparisonPage, ComparisonQuery, StoredComparison
 from api.comparisons.service import PATH, Comparisons
 from api.web.accept import CSV, JSON, MARKDOWN, choose
 from api.web.idempotency import Once
@@ -26,8 +26,9 @@ def _rendered(
     kind = choose(request.headers.get("accept"), OFFERED)
     headers = {**headers, "Vary": "Accept"}
     if kind != JSON:
-        found = StoredComparison.model_validate_json(body).comparison
-        body = (to_markdown(found) if kind == MARKDOWN else to_csv(found)).encode()
+        comparison = StoredComparison.model_validate_json(body).comparison
+        render = to_markdown if kind == MARKDOWN else to_csv
+        body = render(comparison).encode()
         return Response(
             body, status_code=status, headers={**headers, "content-type": f"{kind}; charset=utf-8"}
         )
@@ -48,15 +49,15 @@ class ComparisonController(Controller):
     def create(
         self,
         request: Request[Any, Any, Any],
-        data: JSONBody[ComparisonAsked],
+        data: JSONBody[ComparisonQuery],
         comparisons: Service,
         raw: NamedDependency[bytes],
         idempotency_key: IdempotencyKey = None,
     ) -> Response[StoredComparison]:
         """Compare scenarios; Accept chooses JSON, Markdown or CSV."""
         once = Once.of(comparisons.caller.workspace, idempotency_key, PATH, raw)
-        made = comparisons.create(data, once)
-        return _rendered(request, made.body, made.status, made.headers)
+        stored = comparisons.create(data, once)
+        return _rendered(request, stored.body, stored.status, stored.headers)
 
     @get(operation_id="listComparisons", sync_to_thread=True)
     def page(

@@ -11,7 +11,7 @@ from planner.compare.answers import MOST_SCENARIOS, Comparison, Prices
 from planner.scenario import Scenario, Short
 
 
-class ComparisonAsked(BaseModel):
+class ComparisonQuery(BaseModel):
     """Scenarios to compare: ids of stored ones, or inline."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -8,18 +8,19 @@ from sqlalchemy.orm import Session
 from api.catalog.names import Names
 from api.catalog.own import OwnObjects
 from api.comparisons.schemas import (
-    ComparisonAsked,
     ComparisonPage,
+    ComparisonQuery,
     ComparisonSummary,
     Source,
     StoredComparison,
 )
 from api.scenarios.repository import ScenarioRepository
+from api.services import Services
 from api.store.tables import ComparisonRow, new_id, now
 from api.web import cursor as cursors
-from api.web.call import ask
-from api.web.context import Caller, Services
-from api.web.idempotency import Made, Once, write_once
+from api.web.call import call_planner
+from api.web.context import Caller
+from api.web.idempotency import Once, StoredResponse, write_once
 from api.web.problem import Problem, not_found, over_limit, rejected
 from planner.compare import Comparison, ComparisonRequest, compare
 from planner.scenario import Scenario
@@ -37,26 +38,26 @@ class Comparisons:
         self.caller = caller
         self.names = Names(OwnObjects(services.database), caller.workspace)
 
-    def create(self, asked: ComparisonAsked, once: Once) -> Made:
-        """Answer a comparison, and keep it where that is asked."""
-        if not asked.save:
-            return Made(self._answer(asked, None).model_dump_json().encode(), status=200)
+    def create(self, query: ComparisonQuery, once: Once) -> StoredResponse:
+        """Answer a comparison, and store it unless the query says not to."""
+        if not query.save:
+            return StoredResponse(self._answer(query, None).model_dump_json().encode(), status=200)
         if not self.caller.may("write"):
             raise Problem(403, "this key may read only: send save=false to compare")
         ident = new_id()
-        answer = self._answer(asked, ident)
+        answer = self._answer(query, ident)
 
-        def make(session: Session) -> Made:
+        def make(session: Session) -> StoredResponse:
             row = ComparisonRow(
                 id=ident,
                 workspace=self.caller.workspace,
                 name=answer.name,
                 created_at=now(),
-                asked=asked.model_dump(mode="json"),
+                asked=query.model_dump(mode="json"),
                 answer=answer.model_dump_json(),
             )
             session.add(row)
-            return Made(row.answer.encode(), headers={"Location": f"{PATH}/{ident}"})
+            return StoredResponse(row.answer.encode(), headers={"Location": f"{PATH}/{ident}"})
 
         return write_once(self.database, once, make)
 
@@ -77,12 +78,12 @@ class Comparisons:
         if cursor is not None:
             query = query.where(ComparisonRow.id > cursors.decode(cursor, scope))
         with self.database.reading() as session:
-            found = list(session.scalars(query.order_by(ComparisonRow.id).limit(limit + 1)))
+            rows = list(session.scalars(query.order_by(ComparisonRow.id).limit(limit + 1)))
         items = [
             ComparisonSummary(id=row.id, name=row.name, created_at=row.created_at.isoformat())
-            for row in found[:limit]
+            for row in rows[:limit]
         ]
-        following = cursors.encode(items[-1].id, scope) if len(found) > limit else None
+        following = cursors.encode(items[-1].id, scope) if len(rows) > limit else None
         return ComparisonPage(items=items, next_cursor=following)
 
     def _row(self, session: Session, ident: str) -> ComparisonRow:
@@ -94,26 +95,26 @@ class Comparisons:
             raise not_found("comparison")
         return row
 
-    def _answer(self, asked: ComparisonAsked, ident: str | None) -> StoredComparison:
-        found = [self._scenario(item) for item in asked.scenarios]
-        inlined = [self.names.inline(self._bounded(one)).scenario for one, _ in found]
-        request = ask(
+    def _answer(self, query: ComparisonQuery, ident: str | None) -> StoredComparison:
+        sourced = [self._scenario(item) for item in query.scenarios]
+        inlined = [self.names.inline(self._bounded(one)).scenario for one, _ in sourced]
+        request = call_planner(
             ComparisonRequest,
             scenarios=inlined,
-            baseline=asked.baseline,
-            labels=asked.labels,
-            usd_per_gpu_hour=asked.usd_per_gpu_hour,
+            baseline=query.baseline,
+            labels=query.labels,
+            usd_per_gpu_hour=query.usd_per_gpu_hour,
         )
         with self.calibrated(self.caller.workspace):
-            answer = ask(compare, request)
+            answer = call_planner(compare, request)
         if self.names.used:
-            answer = Comparison.model_validate(self.names.told(answer.model_dump()))
-        name = asked.name or " / ".join(column.label for column in answer.columns)[:200]
+            answer = Comparison.model_validate(self.names.with_ids(answer.model_dump()))
+        name = query.name or " / ".join(column.label for column in answer.columns)[:200]
         return StoredComparison(
             id=ident,
             name=name,
             created_at=now().isoformat(),
-            sources=[source for _, source in found],
+            sources=[source for _, source in sourced],
             comparison=answer,
         )
 

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from api.measurements.changes import Kept, Move, change
+from api.measurements.changes import MeasuredRows, StoreCalibration, change
 from api.measurements.schemas import WorkspaceCalibration
 from api.settings import Settings
 from api.store import Database
@@ -29,14 +29,14 @@ class Calibrations:
     def __init__(self, database: Database, settings: Settings) -> None:
         self.database = database
         self.settings = settings
-        self.known: dict[str, str] = {}
+        self.last_read: dict[str, str] = {}
         """Documents as last read: what counts while the store does not answer."""
 
     def load(self) -> None:
         """Read all of them, so that each is known when the store is lost."""
         with self.database.reading() as session:
             rows = session.scalars(select(CalibrationRow))
-            self.known = {row.workspace: row.document for row in rows}
+            self.last_read = {row.workspace: row.document for row in rows}
 
     @contextmanager
     def used(self, workspace: str) -> Iterator[None]:
@@ -50,25 +50,25 @@ class Calibrations:
         query = select(CalibrationRow.document).where(CalibrationRow.workspace == workspace)
         try:
             with self.database.reading() as session:
-                found = session.scalar(query) or ""
+                document = session.scalar(query) or ""
         except (OperationalError, InterfaceError, PoolTimeout):
-            return self.known.get(workspace, "")
-        if found and _shipped_with(found) != shipped().edition:
-            found = self.change(workspace, lambda kept: kept, self._renew)
-        self.known[workspace] = found
-        return found
+            return self.last_read.get(workspace, "")
+        if document and _shipped_with(document) != shipped().edition:
+            document = self.change(workspace, lambda rows: rows, self._renew)
+        self.last_read[workspace] = document
+        return document
 
-    def _renew(self, told: WorkspaceCalibration | None, move: Move) -> str:
+    def _renew(self, calibration: WorkspaceCalibration | None, store: StoreCalibration) -> str:
         """Store a refit to the calibration of another release."""
         with self.database.writing() as session:
-            move(session)
-        return told.model_dump_json() if told else ""
+            store(session)
+        return calibration.model_dump_json() if calibration else ""
 
     def change(
         self,
         workspace: str,
-        after: Callable[[Kept], Kept],
-        write: Callable[[WorkspaceCalibration | None, Move], T],
+        after: Callable[[MeasuredRows], MeasuredRows],
+        write: Callable[[WorkspaceCalibration | None, StoreCalibration], T],
     ) -> T:
         """Refit a workspace to the rows that `after` leaves, see `changes.change`."""
         most = self.settings.max_measured_runs
@@ -78,8 +78,8 @@ class Calibrations:
 @lru_cache(maxsize=256)
 def _calibration(document: str) -> Calibration:
     """Return the shipped calibration with a document's factors: one object for one document."""
-    told = WorkspaceCalibration.model_validate_json(document)
-    return replace(applied(shipped(), told.factors), edition=told.edition)
+    own = WorkspaceCalibration.model_validate_json(document)
+    return replace(applied(shipped(), own.factors), edition=own.edition)
 
 
 @lru_cache(maxsize=256)

@@ -17,15 +17,15 @@ from api.web.problem import Problem
 from planner.runs.entries import row_of
 from planner.runs.rows import Row
 
-Kept = Mapping[str, Sequence[Row]]
+MeasuredRows = Mapping[str, Sequence[Row]]
 """Rows by id of measurement."""
-Move = Callable[[Session], None]
+StoreCalibration = Callable[[Session], None]
 """Stores the new calibration in a session."""
 T = TypeVar("T")
 ATTEMPTS = 8
 
 
-class Moved(Exception):
+class ConcurrentChange(Exception):
     """Another writer changed the workspace's measurements meanwhile."""
 
 
@@ -33,8 +33,8 @@ def change(
     database: Database,
     workspace: str,
     most: int,
-    after: Callable[[Kept], Kept],
-    write: Callable[[WorkspaceCalibration | None, Move], T],
+    after: Callable[[MeasuredRows], MeasuredRows],
+    write: Callable[[WorkspaceCalibration | None, StoreCalibration], T],
 ) -> T:
     """Refit to the rows that `after` leaves, and have `write` store all in one transaction.
 
@@ -42,16 +42,16 @@ def change(
     it is noticed that another was faster: then all begins anew.
     """
     for _ in range(ATTEMPTS):
-        number, kept = _kept(database, workspace)
-        told = fitted(after(kept), most)
-        document = told.model_dump_json() if told else ""
+        number, rows = _read(database, workspace)
+        calibration = fitted(after(rows), most)
+        document = calibration.model_dump_json() if calibration else ""
 
-        def move(session: Session, number: int = number, document: str = document) -> None:
-            _move(session, workspace, number, document)
+        def store(session: Session, number: int = number, document: str = document) -> None:
+            _store(session, workspace, number, document)
 
         try:
-            return write(told, move)
-        except Moved:
+            return write(calibration, store)
+        except ConcurrentChange:
             continue
     raise Problem(
         503,
@@ -60,30 +60,33 @@ def change(
     )
 
 
-def _kept(database: Database, workspace: str) -> tuple[int, Kept]:
+def _read(database: Database, workspace: str) -> tuple[int, MeasuredRows]:
     """Return the number of changes so far, then the rows: a change between is noticed."""
-    number = select(CalibrationRow.number).where(CalibrationRow.workspace == workspace)
-    rows = select(MeasurementRow).where(MeasurementRow.workspace == workspace)
+    query = select(CalibrationRow.number).where(CalibrationRow.workspace == workspace)
+    measurements = select(MeasurementRow).where(MeasurementRow.workspace == workspace)
     with database.reading() as session:
-        found = session.scalar(number) or 0
-        kept = list(session.scalars(rows.order_by(MeasurementRow.id)))
-    return found, {row.id: [row_of(entry) for entry in row.runs] for row in kept}
+        number = session.scalar(query) or 0
+        rows = list(session.scalars(measurements.order_by(MeasurementRow.id)))
+    return number, {row.id: [row_of(entry) for entry in row.runs] for row in rows}
 
 
-def _move(session: Session, workspace: str, number: int, document: str) -> None:
-    """Store a calibration as the next one after `number`; raises Moved where that has passed."""
+def _store(session: Session, workspace: str, number: int, document: str) -> None:
+    """Store a calibration as the next one after `number`.
+
+    Raises ConcurrentChange where there is a next one already.
+    """
     if number == 0:
         session.add(CalibrationRow(workspace=workspace, number=1, document=document))
         try:
             session.flush()
         except IntegrityError:
-            raise Moved from None
+            raise ConcurrentChange from None
         return
-    found = session.execute(
+    updated = session.execute(
         update(CalibrationRow)
         .where(CalibrationRow.workspace == workspace, CalibrationRow.number == number)
         .values(number=number + 1, document=document)
         .returning(CalibrationRow.number)
     )
-    if found.first() is None:
-        raise Moved
+    if updated.first() is None:
+        raise ConcurrentChange

@@ -26,7 +26,7 @@ def _count(description: str) -> Any:
     return QueryParameter(ge=1, le=2**20, description=description)
 
 
-def said(
+def results_context(
     model: Annotated[str | None, _text("what ran, if the results do not say")] = None,
     gpu: Annotated[str | None, _text("on which accelerator")] = None,
     engine: Annotated[str | None, _text("under which engine")] = None,
@@ -47,7 +47,7 @@ class MeasurementController(Controller):
 
     path = PATH
     tags = ["measurements"]  # noqa: RUF012 - the framework's own protocol
-    dependencies = {"said": Provide(said, sync_to_thread=False)}  # noqa: RUF012 - the same
+    dependencies = {"context": Provide(results_context, sync_to_thread=False)}  # noqa: RUF012 - the same
 
     @post(
         operation_id="createMeasurement",
@@ -58,14 +58,13 @@ class MeasurementController(Controller):
         self,
         request: Request[Any, Any, Any],
         measured: Service,
-        said: NamedDependency[Context],
+        context: NamedDependency[Context],
         raw: NamedDependency[bytes],
         idempotency_key: IdempotencyKey = None,
     ) -> Response[AddedMeasurement]:
         """Add results of a benchmark, and refit this workspace's calibration with them."""
-        asked = f"{PATH}?{said}"
-        once = Once.of(measured.workspace, idempotency_key, asked, raw)
-        return measured.add(raw, body_kind(request), said, once).response()
+        once = Once.of(measured.workspace, idempotency_key, f"{PATH}?{context}", raw)
+        return measured.add(raw, body_kind(request), context, once).response()
 
     @get(operation_id="listMeasurements", sync_to_thread=True)
     def page(self, measured: Service, limit: Limit = 50, cursor: Cursor = None) -> MeasurementPage:

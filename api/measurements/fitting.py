@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from api.measurements.schemas import WorkspaceCalibration
-from api.web.call import ask
+from api.web.call import call_planner
 from api.web.problem import over_limit
 from planner.calibration import shipped
 from planner.fitting.own import by_group, refit
@@ -16,31 +16,31 @@ from planner.runs.entries import joined
 from planner.runs.rows import Row
 
 
-def fitted(kept: Mapping[str, Sequence[Row]], most: int) -> WorkspaceCalibration | None:
+def fitted(measured: Mapping[str, Sequence[Row]], most: int) -> WorkspaceCalibration | None:
     """Return what measurements make of the shipped calibration, None where there are none.
 
     The edition names how many measurements there are and a digest of the factors: the same factors
     have the same edition, in every workspace. Raises a 422 problem where no row can be predicted.
     """
-    if not kept:
+    if not measured:
         return None
-    rows = joined(row for measurement in kept.values() for row in measurement)
+    rows = joined(row for measurement in measured.values() for row in measurement)
     if len(rows) > most:
         raise over_limit("results", len(rows), most, "PLANNER_MAX_MEASURED_RUNS")
-    found = ask(refit, rows, shipped())
-    factors = [dict(level) for level in found.factors]
+    refitted = call_planner(refit, rows, shipped())
+    factors = [dict(level) for level in refitted.factors]
     digest = hashlib.sha256(json.dumps(factors, sort_keys=True).encode()).hexdigest()[:12]
     return WorkspaceCalibration.model_validate(
         {
-            "edition": f"{found.edition}+own.{len(kept)}.{digest}",
-            "shipped": found.edition,
-            "runs": found.rows,
-            "left_out": found.left_out,
+            "edition": f"{refitted.edition}+own.{len(measured)}.{digest}",
+            "shipped": refitted.edition,
+            "runs": refitted.rows,
+            "left_out": refitted.left_out,
             "factors": factors,
             "errors": [
                 {**{k: v for k, v in asdict(one).items() if k != "rows"}, "runs": one.rows}
-                for one in by_group(rows, shipped(), found.factors)
+                for one in by_group(rows, shipped(), refitted.factors)
             ],
-            "notes": list(found.notes),
+            "notes": list(refitted.notes),
         }
     )

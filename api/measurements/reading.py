@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from api.web.accept import CSV, JSON
-from api.web.call import ask
+from api.web.call import call_planner
 from api.web.problem import Problem, over_limit, rejected
 from planner.benchmarks import Context, Measurements, MissingContext, read_text
 
 
 def read_body(raw: bytes, kind: str, context: Context, most: int) -> Measurements:
-    """Return the rows of a body of a media type; the format is told by its content."""
+    """Return the rows of a body of a media type; the format is recognised by its content."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -20,7 +20,7 @@ def read_body(raw: bytes, kind: str, context: Context, most: int) -> Measurement
         _require_json(text)
     elif kind == CSV and (lines := text.count("\n")) > most + 1:
         raise over_limit("results", lines, most, "PLANNER_MAX_MEASURED_RUNS")
-    return ask(_read, text, context)
+    return call_planner(_read, text, context)
 
 
 def _read(text: str, context: Context) -> Measurements:
@@ -28,8 +28,8 @@ def _read(text: str, context: Context) -> Measurements:
         return read_text(text, context, "the body", local=False)
     except MissingContext as missing:
         field = str(missing).partition(":")[0]
-        told = f"{field}: the body does not say it; accepted: ?{field}= in the query"
-        raise rejected(told) from None
+        message = f"{field}: the body does not say it; accepted: ?{field}= in the query"
+        raise rejected(message) from None
 
 
 def _require_json(text: str) -> None:
@@ -41,5 +41,5 @@ def _require_json(text: str) -> None:
             for line in filter(str.strip, text.splitlines()):
                 json.loads(line)
         except ValueError as error:
-            told = str(error).split("\n")[0][:200]
-            raise Problem(400, f"the body is not JSON: {told}") from None
+            reason = str(error).split("\n")[0][:200]
+            raise Problem(400, f"the body is not JSON: {reason}") from None

@@ -1,4 +1,4 @@
-"""The rules of measurements: what is read, kept and taken away."""
+"""The rules of measurements: what is read, stored and deleted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.measurements.calibrations import Calibrations
-from api.measurements.changes import Kept, Move
+from api.measurements.changes import MeasuredRows, StoreCalibration
 from api.measurements.reading import read_body
 from api.measurements.schemas import (
     AddedMeasurement,
@@ -19,7 +19,7 @@ from api.measurements.schemas import (
 )
 from api.store.tables import MeasurementRow, new_id, now
 from api.web import cursor as cursors
-from api.web.idempotency import Made, Once, write_once
+from api.web.idempotency import Once, StoredResponse, write_once
 from api.web.problem import not_found
 from planner.benchmarks import Context
 from planner.runs.entries import entry_of
@@ -35,8 +35,8 @@ class MeasuredRuns:
         self.database = calibrations.database
         self.workspace = workspace
 
-    def add(self, raw: bytes, kind: str, context: Context, once: Once) -> Made:
-        """Keep results, and refit with them."""
+    def add(self, raw: bytes, kind: str, context: Context, once: Once) -> StoredResponse:
+        """Store results, and refit with them."""
         most = self.calibrations.settings.max_measured_runs
         read = read_body(raw, kind, context, most)
         row = MeasurementRow(
@@ -48,32 +48,34 @@ class MeasuredRuns:
             created_at=now(),
         )
 
-        def write(calibration: WorkspaceCalibration | None, move: Move) -> Made:
-            def make(session: Session) -> Made:
-                move(session)
+        def write(
+            calibration: WorkspaceCalibration | None, store_calibration: StoreCalibration
+        ) -> StoredResponse:
+            def make(session: Session) -> StoredResponse:
+                store_calibration(session)
                 session.add(row)
                 assert calibration is not None  # noqa: S101 - there is this measurement at least
-                told = AddedMeasurement(measurement=_told(row), calibration=calibration)
+                added = AddedMeasurement(measurement=_measurement(row), calibration=calibration)
                 headers = {"Location": f"{PATH}/{row.id}"}
-                return Made(told.model_dump_json().encode(), headers=headers)
+                return StoredResponse(added.model_dump_json().encode(), headers=headers)
 
             return write_once(self.database, once, make)
 
         return self.calibrations.change(
-            self.workspace, lambda kept: {**kept, row.id: read.rows}, write
+            self.workspace, lambda rows: {**rows, row.id: read.rows}, write
         )
 
     def delete(self, ident: str) -> None:
-        """Take a measurement away, and refit without it."""
+        """Delete a measurement, and refit without it."""
 
-        def after(kept: Kept) -> Kept:
-            if ident not in kept:
+        def after(rows: MeasuredRows) -> MeasuredRows:
+            if ident not in rows:
                 raise not_found("measurement")
-            return {key: rows for key, rows in kept.items() if key != ident}
+            return {key: runs for key, runs in rows.items() if key != ident}
 
-        def write(_: WorkspaceCalibration | None, move: Move) -> None:
+        def write(_: WorkspaceCalibration | None, store_calibration: StoreCalibration) -> None:
             with self.database.writing() as session:
-                move(session)
+                store_calibration(session)
                 session.delete(self._row(session, ident))
 
         self.calibrations.change(self.workspace, after, write)
@@ -81,7 +83,7 @@ class MeasuredRuns:
     def get(self, ident: str) -> Measurement:
         """Return a measurement with its runs."""
         with self.database.reading() as session:
-            return _told(self._row(session, ident))
+            return _measurement(self._row(session, ident))
 
     def page(self, cursor: str | None, limit: int) -> MeasurementPage:
         """Return a page of measurements, and what they give together."""
@@ -90,11 +92,11 @@ class MeasuredRuns:
         if cursor is not None:
             query = query.where(MeasurementRow.id > cursors.decode(cursor, scope))
         with self.database.reading() as session:
-            found = list(session.scalars(query.order_by(MeasurementRow.id).limit(limit + 1)))
+            rows = list(session.scalars(query.order_by(MeasurementRow.id).limit(limit + 1)))
         document = self.calibrations.document(self.workspace)
         return MeasurementPage(
-            items=[_summary(row) for row in found[:limit]],
-            next_cursor=cursors.encode(found[limit - 1].id, scope) if len(found) > limit else None,
+            items=[_summary(row) for row in rows[:limit]],
+            next_cursor=cursors.encode(rows[limit - 1].id, scope) if len(rows) > limit else None,
             calibration=WorkspaceCalibration.model_validate_json(document) if document else None,
         )
 
@@ -122,5 +124,5 @@ def _summary(row: MeasurementRow) -> MeasurementSummary:
     return MeasurementSummary.model_validate(_facts(row))
 
 
-def _told(row: MeasurementRow) -> Measurement:
+def _measurement(row: MeasurementRow) -> Measurement:
     return Measurement.model_validate({**_facts(row), "rows": row.runs})

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.measurements.schemas import MeasuredRun
 from api.store.tables import MeasurementRow, new_id
-from api.web.call import ask
+from api.web.call import call_planner
 from api.web.parameters import Time
 from planner.benchmarks import Context
 from planner.benchmarks.results import Run, complete
@@ -14,7 +14,7 @@ from planner.runs.entries import entry_of, row_of
 from planner.runs.rows import Row
 
 
-class MeasurementPart(BaseModel):
+class ExportedMeasurement(BaseModel):
     """Results that were added, as the runs read from them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -25,9 +25,9 @@ class MeasurementPart(BaseModel):
     created_at: Time
 
 
-def part_of(row: MeasurementRow) -> MeasurementPart:
+def export_measurement(row: MeasurementRow) -> ExportedMeasurement:
     """Return what an export says of a measurement."""
-    return MeasurementPart(
+    return ExportedMeasurement(
         format=row.format,
         rows=[MeasuredRun.model_validate(entry) for entry in row.runs],
         notes=row.notes,
@@ -35,18 +35,21 @@ def part_of(row: MeasurementRow) -> MeasurementPart:
     )
 
 
-def read_part(workspace: str, part: MeasurementPart) -> tuple[MeasurementRow, list[Row]]:
+def import_measurement(
+    workspace: str, exported: ExportedMeasurement
+) -> tuple[MeasurementRow, list[Row]]:
     """Return a measurement under a new id, its runs checked as if they were added anew."""
     runs = [
-        ask(_checked, row_of(run.model_dump()), number) for number, run in enumerate(part.rows, 1)
+        call_planner(_checked, row_of(run.model_dump()), number)
+        for number, run in enumerate(exported.rows, 1)
     ]
     row = MeasurementRow(
         id=new_id(),
         workspace=workspace,
-        format=part.format,
-        notes=part.notes,
+        format=exported.format,
+        notes=exported.notes,
         runs=[entry_of(run) for run in runs],
-        created_at=part.created_at,
+        created_at=exported.created_at,
     )
     return row, runs
 

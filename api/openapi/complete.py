@@ -77,8 +77,8 @@ def _body(handler: HTTPRouteHandler) -> Model | None:
 
 
 def _answer(handler: HTTPRouteHandler) -> Model | None:
-    found = handler.parsed_fn_signature.return_type.annotation
-    for kind in (found, *get_args(found)):
+    annotation = handler.parsed_fn_signature.return_type.annotation
+    for kind in (annotation, *get_args(annotation)):
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             return kind
     return None
@@ -104,8 +104,8 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
     success = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
-    for found in success.values():
-        _describe_success(found, operation, handler, answer, references)
+    for response in success.values():
+        _describe_success(response, operation, handler, answer, references)
     names = {p["name"] for p in operation.get("parameters", ())}
     if "If-None-Match" in names:
         success["304"] = {"description": "Not changed", "headers": {"ETag": TAG_HEADER}}
@@ -129,7 +129,7 @@ def _results(kind: str, example: Schema) -> Schema:
 
 
 def _describe_success(
-    found: Schema,
+    response: Schema,
     operation: Schema,
     handler: HTTPRouteHandler,
     answer: Model | None,
@@ -137,21 +137,21 @@ def _describe_success(
 ) -> None:
     names = {p["name"] for p in operation.get("parameters", ())}
     if answer:
-        found["content"] = {
+        response["content"] = {
             kind: {"schema": references[answer, "serialization"]}
             if kind == JSON
             else {"schema": {"type": "string"}}
             for kind in handler.opt.get("produces", (JSON,))
         }
     elif operation["operationId"] == "metrics":
-        found["content"] = {"text/plain": {"schema": {"type": "string"}}}
+        response["content"] = {"text/plain": {"schema": {"type": "string"}}}
     headers: Schema = {}
     if names & {"If-Match", "If-None-Match"} and answer:
         headers["ETag"] = TAG_HEADER
     if "Idempotency-Key" in names and operation["operationId"] != "importWorkspace":
         headers["Location"] = PLACE_HEADER
     if headers:
-        found["headers"] = headers
+        response["headers"] = headers
 
 
 def _statuses(
@@ -161,29 +161,29 @@ def _statuses(
     names: set[str],
     body: bool | tuple[str, ...],
 ) -> set[int]:
-    found = {500, 503}
+    statuses = {500, 503}
     if not handler.opt.get("any_media"):
-        found |= {400, 406}
+        statuses |= {400, 406}
     if not handler.opt.get("public"):
-        found |= {400, 401, 403}
+        statuses |= {400, 401, 403}
     if "{" in path:
-        found.add(404)
+        statuses.add(404)
     if body:
-        found |= {413, 415, 422}
+        statuses |= {413, 415, 422}
     if "If-Match" in names:
-        found |= {409, 412, 428}
+        statuses |= {409, 412, 428}
     if "Idempotency-Key" in names or operation["operationId"].startswith("delete"):
-        found.add(409)
-    if operation["operationId"] in {"recomputeScenario", "getScenarioPlan"}:
-        found.add(422)
-    return found
+        statuses.add(409)
+    if handler.opt.get("refuses"):
+        statuses.add(422)
+    return statuses
 
 
 def _without_null(schema: Schema) -> Schema:
     """Return a parameter's schema without null: leaving it out is how it is not given."""
     for word in ("oneOf", "anyOf"):
         if word in schema:
-            kept = [item for item in schema[word] if item.get("type") != "null"]
+            types = [item for item in schema[word] if item.get("type") != "null"]
             rest = {k: v for k, v in schema.items() if k != word}
-            return {**rest, **kept[0]} if len(kept) == 1 else {**rest, "anyOf": kept}
+            return {**rest, **types[0]} if len(types) == 1 else {**rest, "anyOf": types}
     return schema

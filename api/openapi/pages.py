@@ -24,7 +24,7 @@ and by Idempotency-Key where it makes something.
 """
 TAGS = {
     "plans": "Answers that are not stored.",
-    "catalog": "Models and accelerators, the catalogue's and your own.",
+    "catalog": "Models and accelerators, the catalogue's and your own; serving engines.",
     "scenarios": "Questions stored with their answers, revision by revision.",
     "comparisons": "Scenarios side by side, and where a difference comes from.",
     "measurements": "Benchmark results of your own, and the calibration they give you.",
@@ -60,8 +60,8 @@ def openapi_config(version: str, settings: Settings) -> OpenAPIConfig:
 
 def swagger_files() -> Router:
     """Return the route of Swagger UI's files, as the package ships them."""
-    found = find_spec("swagger_ui")
-    locations = found.submodule_search_locations if found else None
+    package = find_spec("swagger_ui")
+    locations = package.submodule_search_locations if package else None
     directory = Path(next(iter(locations or ["."]))) / "static"
     return create_static_files_router(
         FILES, directories=[directory], opt=OPEN, include_in_schema=False

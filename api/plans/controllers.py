@@ -8,7 +8,7 @@ from litestar import Controller, Request, Response, post
 from litestar.di import NamedDependency
 from litestar.params import FromQuery, JSONBody
 
-from api.plans.schemas import RooflineAsked
+from api.plans.schemas import RooflineQuery
 from api.plans.service import Plans
 from api.plans.tables import OFFERED, to_csv, to_parquet
 from api.web.accept import CSV, JSON, choose
@@ -47,11 +47,11 @@ class PlanController(Controller):
         self, request: Request[Any, Any, Any], data: JSONBody[SweepRequest], plans: Service
     ) -> Response[SweepResult]:
         """Answer every combination of the axes as columns; Accept chooses JSON, CSV or Parquet."""
-        found = plans.sweep(data)
+        result = plans.sweep(data)
         kind = choose(request.headers.get("accept"), OFFERED)
         if kind == JSON:
-            return as_json(found)
-        body = to_csv(found) if kind == CSV else to_parquet(found)
+            return as_json(result)
+        body = to_csv(result) if kind == CSV else to_parquet(result)
         return Response(body, headers={"content-type": kind, "Vary": "Accept"})  # type: ignore[arg-type]
 
     @post(
@@ -70,6 +70,6 @@ class PlanController(Controller):
     @post(
         "/roofline", operation_id="createRoofline", sync_to_thread=True, status_code=200, opt=READ
     )
-    def roofline(self, data: JSONBody[RooflineAsked], plans: Service) -> Response[Roofline]:
+    def roofline(self, data: JSONBody[RooflineQuery], plans: Service) -> Response[Roofline]:
         """Place every kernel of every kind of layer on the accelerator's roofline."""
         return as_json(plans.roofline(data))

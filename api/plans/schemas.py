@@ -10,7 +10,7 @@ from planner.scenario import Count, Short
 from planner.workload.distributions import Tokens
 
 
-class RooflineAsked(BaseModel):
+class RooflineQuery(BaseModel):
     """A model on an accelerator, at one batch and context."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from api.catalog.names import Name, Names, is_own, label
 from api.catalog.own import OwnObjects
-from api.plans.schemas import RooflineAsked
-from api.web.call import ask
-from api.web.context import Services
+from api.plans.schemas import RooflineQuery
+from api.services import Services
+from api.web.call import call_planner
 from api.web.problem import over_limit
 from planner.answer import Plan
 from planner.hw import get_accelerator
@@ -47,34 +47,42 @@ class Plans:
         inlined = self.names.inline(request.scenario).scenario
         gpus = self._accelerators(request.gpu)
         with self.calibrated(self.names.workspace):
-            found = ask(sweep, request.model_copy(update={"scenario": inlined, "gpu": gpus}))
+            result = call_planner(
+                sweep, request.model_copy(update={"scenario": inlined, "gpu": gpus})
+            )
         # The accelerator is the outermost axis: its rows are together.
         names = [label(gpu) for gpu in (*(request.gpu or ()),)] or [label(request.scenario.gpu)]
-        size = found.rows // len(names)
-        told = {"gpu": [name for name in names for _ in range(size)]}
-        return found.model_copy(update={"columns": {**found.columns, **told}})
+        size = result.rows // len(names)
+        named = {"gpu": [name for name in names for _ in range(size)]}
+        return result.model_copy(update={"columns": {**result.columns, **named}})
 
     def recommend(self, request: RecommendationRequest) -> Recommendation:
-        """Return the batch to run on each accelerator asked about."""
+        """Return the batch to run on each accelerator of the request."""
         model, gpus = self.names.model(request.model), self._accelerators(request.gpu)
         with self.calibrated(self.names.workspace):
-            found = ask(recommend, request.model_copy(update={"model": model, "gpu": gpus}))
+            result = call_planner(
+                recommend, request.model_copy(update={"model": model, "gpu": gpus})
+            )
         names = _names(request.gpu or [], gpus or [])
-        told = {
+        named = {
             field: [one.model_copy(update={"gpu": names.get(one.gpu, one.gpu)}) for one in items]
-            for field, items in (("choices", found.choices), ("refused", found.refused))
+            for field, items in (("choices", result.choices), ("refused", result.refused))
         }
-        return found.model_copy(update={"request": request, **told})
+        return result.model_copy(update={"request": request, **named})
 
     def _accelerators(self, names: Sequence[Name] | None) -> list[Name] | None:
         return None if names is None else [self.names.accelerator(name) for name in names]
 
-    def roofline(self, asked: RooflineAsked) -> Roofline:
+    def roofline(self, query: RooflineQuery) -> Roofline:
         """Return the kernels of each kind of layer on the accelerator's roofline."""
-        spec = ask(get_model, self.names.model(asked.model), local=False)
-        accelerator = ask(get_accelerator, self.names.accelerator(asked.gpu), allow_files=False)
-        formats = ask(spec.formats, asked.weights, asked.kv)
-        return ask(place, spec, accelerator, formats, asked.batch, asked.context, asked.phase)
+        spec = call_planner(get_model, self.names.model(query.model), local=False)
+        accelerator = call_planner(
+            get_accelerator, self.names.accelerator(query.gpu), allow_files=False
+        )
+        formats = call_planner(spec.formats, query.weights, query.kv)
+        return call_planner(
+            place, spec, accelerator, formats, query.batch, query.context, query.phase
+        )
 
 
 def _rows(request: SweepRequest) -> int:
@@ -90,8 +98,8 @@ def _rows(request: SweepRequest) -> int:
     return math.prod(len(axis or [None]) for axis in axes)
 
 
-def _names(asked: Sequence[Name], found: Sequence[Name]) -> dict[str, str]:
-    """Return the own id by the planner's, where only one accelerator asked about has that."""
-    ids = [ask(get_accelerator, one, allow_files=False).id for one in found]
-    pairs = zip(ids, asked, strict=True)
+def _names(requested: Sequence[Name], resolved: Sequence[Name]) -> dict[str, str]:
+    """Return the own id by the planner's, where only one accelerator of the request has that."""
+    ids = [call_planner(get_accelerator, one, allow_files=False).id for one in resolved]
+    pairs = zip(ids, requested, strict=True)
     return {ident: str(name) for ident, name in pairs if is_own(name) and ids.count(ident) == 1}

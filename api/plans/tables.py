@@ -14,12 +14,12 @@ from planner.plans.sweep import SweepResult
 OFFERED = (JSON, CSV, PARQUET)
 
 
-def to_csv(found: SweepResult) -> bytes:
+def to_csv(result: SweepResult) -> bytes:
     """Return a row a point; texts that a spreadsheet would take for a formula are quoted."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found.columns)
-    for row in zip(*found.columns.values(), strict=True):
+    writer.writerow(result.columns)
+    for row in zip(*result.columns.values(), strict=True):
         writer.writerow([_plain(cell) for cell in row])
     return text.getvalue().encode()
 
@@ -28,7 +28,7 @@ def _plain(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in {"=", "+", "-", "@"} else cell
 
 
-def to_parquet(found: SweepResult) -> bytes:
+def to_parquet(result: SweepResult) -> bytes:
     """Return a Parquet file; raises 406 where nothing here can write one."""
     if find_spec("polars") is None:
         raise Problem(406, f"Accept: no Parquet here (extra `tables`); offered: {JSON}, {CSV}")
@@ -39,7 +39,7 @@ def to_parquet(found: SweepResult) -> bytes:
         | dict.fromkeys(("tp", "batch", "context"), polars.Int64)
         | {"fits": polars.Boolean}
     )
-    schema = {name: types.get(name, polars.Float64) for name in found.columns}
+    schema = {name: types.get(name, polars.Float64) for name in result.columns}
     data = io.BytesIO()
-    polars.DataFrame(found.columns, schema=schema, strict=False).write_parquet(data)
+    polars.DataFrame(result.columns, schema=schema, strict=False).write_parquet(data)
     return data.getvalue()

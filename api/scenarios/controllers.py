@@ -23,8 +23,8 @@ Stored = NamedDependency[Scenarios]
 Filter = Annotated[str | None, QueryParameter(max_length=200)]
 
 
-def _response(found: StoredScenario) -> Response[StoredScenario]:
-    return Response(found, headers={"ETag": etag(found.revision)})
+def _response(scenario: StoredScenario) -> Response[StoredScenario]:
+    return Response(scenario, headers={"ETag": etag(scenario.revision)})
 
 
 class ScenarioController(Controller):
@@ -66,8 +66,9 @@ class ScenarioController(Controller):
         self, scenario_id: FromPath[str], scenarios: Stored, if_none_match: IfNoneMatch = None
     ) -> Response[StoredScenario]:
         """Read a scenario; its ETag is the revision."""
-        found = scenarios.get(scenario_id)
-        return tagged(if_none_match, found.model_dump_json().encode(), etag(found.revision))
+        scenario = scenarios.get(scenario_id)
+        body = scenario.model_dump_json().encode()
+        return tagged(if_none_match, body, etag(scenario.revision))
 
     @put("/{scenario_id:str}", operation_id="replaceScenario", sync_to_thread=True)
     def replace(
@@ -105,7 +106,7 @@ class ScenarioController(Controller):
         operation_id="recomputeScenario",
         sync_to_thread=True,
         status_code=200,
-        opt={"bodiless": True},
+        opt={"bodiless": True, "refuses": True},
     )
     def recompute(
         self, scenario_id: FromPath[str], scenarios: Stored, if_match: IfMatch = None
@@ -118,7 +119,12 @@ class ScenarioController(Controller):
         """List what the scenario was, revision by revision."""
         return scenarios.revisions(scenario_id)
 
-    @get("/{scenario_id:str}/plan", operation_id="getScenarioPlan", sync_to_thread=True)
+    @get(
+        "/{scenario_id:str}/plan",
+        operation_id="getScenarioPlan",
+        sync_to_thread=True,
+        opt={"refuses": True},
+    )
     def plan(
         self,
         scenario_id: FromPath[str],
@@ -127,5 +133,4 @@ class ScenarioController(Controller):
         recompute: Annotated[bool, QueryParameter()] = False,
     ) -> Response[StoredPlan]:
         """Read the stored plan, whether it is stale and why, and with recompute what changed."""
-        found = scenarios.plan(scenario_id, revision, recompute)
-        return as_json(found)
+        return as_json(scenarios.plan(scenario_id, revision, recompute))

@@ -8,24 +8,24 @@ from typing import Any
 from api.scenarios.schemas import Difference
 
 MOST = 500
-"""Differences told at most."""
+"""Differences listed at most."""
 
 
 def differences(stored: dict[str, Any], recomputed: dict[str, Any]) -> tuple[list[Difference], int]:
-    """Return the figures of two plans that differ, and how many more there are than are told.
+    """Return the figures of two plans that differ, and how many more there are than are listed.
 
-    A field that an earlier release did not know is one that was not asked: null.
+    A field that an earlier release did not know counts as one that was left out: null.
     """
     before, after = (
         dict(_leaves({k: v for k, v in plan.items() if k != "editions"}))
         for plan in (stored, recomputed)
     )
-    found = [
+    changed = [
         _difference(name, before.get(name), after.get(name))
         for name in dict.fromkeys([*before, *after])
         if before.get(name) != after.get(name)
     ]
-    return found[:MOST], max(0, len(found) - MOST)
+    return changed[:MOST], max(0, len(changed) - MOST)
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

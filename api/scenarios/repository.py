@@ -59,8 +59,8 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
 
     def revision(self, row: ScenarioRow, number: int) -> RevisionRow | None:
         """Return one revision of a scenario."""
-        found: RevisionRow | None = self.session.get(RevisionRow, (row.id, number))
-        return found
+        revision: RevisionRow | None = self.session.get(RevisionRow, (row.id, number))
+        return revision
 
     def revisions(self, row: ScenarioRow) -> list[RevisionRow]:
         """Return all revisions of a scenario, oldest first."""
@@ -77,7 +77,7 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
                 RevisionRow.revision == ScenarioRow.revision,
             )
         )
-        return {found.scenario_id: found for found in self.session.scalars(query)}
+        return {revision.scenario_id: revision for revision in self.session.scalars(query)}
 
     def retag(self, row: ScenarioRow, tags: list[str]) -> None:
         """Make `tags` the tags of a scenario."""

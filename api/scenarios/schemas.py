@@ -21,7 +21,7 @@ class StoredScenario(Answer):
     name: str
     tags: list[str]
     notes: str | None
-    scenario: Scenario = Field(description="the question as asked")
+    scenario: Scenario = Field(description="the question as it was sent")
     editions: Editions = Field(description="what its stored plan was computed with")
     created_at: str
     updated_at: str
@@ -64,7 +64,7 @@ class Difference(Answer):
 class Cause(Answer):
     """Something a stored answer rests on that is not the same any more."""
 
-    what: Literal["models", "hardware", "calibration", "own model", "own gpu"]
+    what: Literal["models", "hardware", "calibration", "engines", "own model", "own gpu"]
     computed_with: str
     current: str
 

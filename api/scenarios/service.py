@@ -20,10 +20,10 @@ from api.scenarios.schemas import (
     ScenarioPage,
     StoredScenario,
 )
+from api.services import Services
 from api.store.tables import RevisionRow, ScenarioRow, new_id, now
 from api.web import cursor as cursors
-from api.web.context import Services
-from api.web.idempotency import Made, Once, write_once
+from api.web.idempotency import Once, StoredResponse, write_once
 from api.web.problem import Problem, not_found, over_limit
 from api.web.tags import check_match, etag
 from planner.answer import Editions, Plan
@@ -35,7 +35,7 @@ PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredScenario:
     """A question with its answer, ready to be stored."""
 
     scenario: Scenario
@@ -53,24 +53,24 @@ class Scenarios:
         self.workspace = workspace
         self.names = Names(OwnObjects(services.database), workspace)
 
-    def answer(self, scenario: Scenario) -> Answered:
+    def answer(self, scenario: Scenario) -> AnsweredScenario:
         """Return a scenario's answer; raises a 422 problem where it cannot be stored."""
         most = self.settings.max_stored_points
         points = len(scenario.batch or [1]) * len(scenario.context or [1])
         if points > most:
             raise over_limit("batch", points, most, "PLANNER_MAX_STORED_POINTS")
         with self.calibrated(self.workspace):
-            return Answered(scenario, *self.names.plan(scenario))
+            return AnsweredScenario(scenario, *self.names.plan(scenario))
 
-    def create(self, scenario: Scenario, once: Once) -> Made:
+    def create(self, scenario: Scenario, once: Once) -> StoredResponse:
         """Store a scenario."""
         answered = self.answer(scenario)
 
-        def make(session: Session) -> Made:
+        def make(session: Session) -> StoredResponse:
             row = add(session, self.workspace, answered)
-            body = stored(row, answered.scenario, answered.plan.editions).model_dump_json()
+            body = stored_as(row, answered.scenario, answered.plan.editions).model_dump_json()
             headers = {"Location": f"{PATH}/{row.id}", "ETag": etag(row.revision)}
-            return Made(body.encode(), headers=headers)
+            return StoredResponse(body.encode(), headers=headers)
 
         return write_once(self.database, once, make)
 
@@ -79,7 +79,7 @@ class Scenarios:
         with self.database.reading() as session:
             rows = ScenarioRepository.of(session)
             row = self._row(rows, ident)
-            return told(row, rows.newest(row))
+            return stored_scenario(row, rows.newest(row))
 
     def page(self, filters: Filters, cursor: str | None, limit: int) -> ScenarioPage:
         """Return a page of scenarios."""
@@ -87,15 +87,15 @@ class Scenarios:
         after = None if cursor is None else cursors.decode(cursor, query)
         with self.database.reading() as session:
             rows = ScenarioRepository.of(session)
-            found = rows.page(self.workspace, filters, after, limit + 1)
-            kept = found[:limit]
-            newest = rows.newest_of(kept)
-            items = [told(row, newest[row.id]) for row in kept]
-        following = cursors.encode(kept[-1].id, query) if len(found) > limit else None
+            matching = rows.page(self.workspace, filters, after, limit + 1)
+            shown = matching[:limit]
+            newest = rows.newest_of(shown)
+            items = [stored_scenario(row, newest[row.id]) for row in shown]
+        following = cursors.encode(shown[-1].id, query) if len(matching) > limit else None
         return ScenarioPage(items=items, next_cursor=following)
 
     def replace(self, ident: str, scenario: Scenario, if_match: str) -> StoredScenario:
-        """Ask a scenario's question anew; the earlier revision is kept."""
+        """Ask a scenario's question anew; the earlier revision stays."""
         answered = self.answer(scenario)
         return self._change(ident, if_match, "updated", answered)
 
@@ -115,38 +115,38 @@ class Scenarios:
         """Return what a scenario was, revision by revision."""
         with self.database.reading() as session:
             rows = ScenarioRepository.of(session)
-            found = rows.revisions(self._row(rows, ident))
-            return RevisionList(items=[_revision(item) for item in found])
+            revisions = rows.revisions(self._row(rows, ident))
+            return RevisionList(items=[_revision(item) for item in revisions])
 
     def plan(self, ident: str, revision: int, recompute: bool) -> bytes:
         """Return a StoredPlan; the stored answer goes out to the letter, whoever computed it."""
         with self.database.reading() as session:
             rows = ScenarioRepository.of(session)
             row = self._row(rows, ident)
-            found = rows.revision(row, revision) if revision else rows.newest(row)
-        if found is None:
+            stored = rows.revision(row, revision) if revision else rows.newest(row)
+        if stored is None:
             raise not_found("revision")
-        because = self._causes(found)
+        because = self._causes(stored)
         head = {
             "scenario_id": ident,
-            "revision": found.revision,
+            "revision": stored.revision,
             "stale": bool(because),
             "because": [cause.model_dump() for cause in because],
         }
-        again = self._recomputed(found).model_dump_json() if recompute else "null"
-        return f'{json.dumps(head)[:-1]}, "plan": {found.plan}, "recomputed": {again}}}'.encode()
+        again = self._recomputed(stored).model_dump_json() if recompute else "null"
+        return f'{json.dumps(head)[:-1]}, "plan": {stored.plan}, "recomputed": {again}}}'.encode()
 
     def _recomputed(self, row: RevisionRow) -> Recomputed:
         after = self.answer(Scenario.model_validate(row.question)).plan
-        found, left_out = differences(json.loads(row.plan), after.model_dump(mode="json"))
-        return Recomputed(plan=after, differences=found, differences_left_out=left_out)
+        changed, left_out = differences(json.loads(row.plan), after.model_dump(mode="json"))
+        return Recomputed(plan=after, differences=changed, differences_left_out=left_out)
 
     def _causes(self, row: RevisionRow) -> list[Cause]:
         with self.calibrated(self.workspace):
             current = current_editions().model_dump()
-        found = [
+        causes = [
             Cause.model_validate({"what": name, "computed_with": value, "current": current[name]})
-            for name, value in row.editions.items()
+            for name, value in Editions.model_validate(row.editions).model_dump().items()
             if value != current[name]
         ]
         for field, kind in (("model", MODEL), ("gpu", ACCELERATOR)):
@@ -155,12 +155,12 @@ class Scenarios:
                 continue
             after = self._digest(kind, row.question[field])
             if after != before:
-                found.append(
+                causes.append(
                     Cause.model_validate(
                         {"what": f"own {field}", "computed_with": before, "current": after}
                     )
                 )
-        return found
+        return causes
 
     def _digest(self, kind: str, name: str) -> str:
         try:
@@ -175,7 +175,7 @@ class Scenarios:
         return row
 
     def _change(
-        self, ident: str, if_match: str, action: Action, answered: Answered | None = None
+        self, ident: str, if_match: str, action: Action, answered: AnsweredScenario | None = None
     ) -> StoredScenario:
         with self.database.writing() as session:
             rows = ScenarioRepository.of(session)
@@ -194,13 +194,13 @@ class Scenarios:
             after = record(row, action, answered) if answered else _again(row, action, before)
             session.add(after)
             session.flush()
-            return told(row, after)
+            return stored_scenario(row, after)
 
 
 def add(
     session: Session,
     workspace: str,
-    answered: Answered,
+    answered: AnsweredScenario,
     action: Action = "created",
     ident: str | None = None,
 ) -> ScenarioRow:
@@ -224,7 +224,7 @@ def describe(row: ScenarioRow, scenario: Scenario) -> None:
     row.words = "\n".join(words).lower()
 
 
-def record(row: ScenarioRow, action: Action, answered: Answered) -> RevisionRow:
+def record(row: ScenarioRow, action: Action, answered: AnsweredScenario) -> RevisionRow:
     """Return the revision that stores a question with its answer."""
     return RevisionRow(
         scenario_id=row.id,
@@ -251,13 +251,13 @@ def _again(row: ScenarioRow, action: Action, before: RevisionRow) -> RevisionRow
     )
 
 
-def told(row: ScenarioRow, revision: RevisionRow) -> StoredScenario:
+def stored_scenario(row: ScenarioRow, revision: RevisionRow) -> StoredScenario:
     """Return the document about a stored scenario."""
     editions = Editions.model_validate(revision.editions)
-    return stored(row, Scenario.model_validate(revision.question), editions)
+    return stored_as(row, Scenario.model_validate(revision.question), editions)
 
 
-def stored(row: ScenarioRow, scenario: Scenario, editions: Editions) -> StoredScenario:
+def stored_as(row: ScenarioRow, scenario: Scenario, editions: Editions) -> StoredScenario:
     """Return the document about a stored scenario whose question is at hand."""
     return StoredScenario(
         id=row.id,

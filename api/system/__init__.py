@@ -1,1 +1,1 @@
-"""Operating the service: keys, health, metrics, workspaces."""
+"""Operating the service: health, metrics, editions, API keys and who may do what."""

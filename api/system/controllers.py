@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import anyio.to_thread
-from litestar import Controller, Request, Response, get, post
-from litestar.di import NamedDependency
-from litestar.params import JSONBody
+from litestar import Controller, Request, Response, get
 from sqlalchemy.exc import SQLAlchemyError
 
+from api.services import services
+from api.settings import Settings
 from api.system.metrics import MEDIA_TYPE
-from api.system.workspace import Imported, Workspace, Workspaces
-from api.web.answer import as_json
-from api.web.context import caller, services
-from api.web.idempotency import Once
-from api.web.parameters import IdempotencyKey
+from api.web.context import caller
 from api.web.problem import Problem
 from planner.answer import Answer, Editions
 from planner.plans.editions import current_editions
 
 AnyRequest = Request[Any, Any, Any]
 PUBLIC = {"public": True}
+LIMITS = {name for name in Settings.model_fields if name.startswith("max_")}
+"""Settings that bound what a request may ask for."""
 
 
 class Health(Answer):
@@ -68,35 +66,10 @@ class SystemController(Controller):
     @get("/v1/about", operation_id="about", sync_to_thread=True)
     def about(self, request: AnyRequest) -> About:
         """Return version, editions of the data this workspace's answers use, and limits."""
-        held = services(request)
-        names = [n for n in type(held.settings).model_fields if n[:4] == "max_"]
-        limits = {name: getattr(held.settings, name) for name in names}
-        with held.calibrations.used(caller(request).workspace):
+        application = services(request)
+        limits = application.settings.model_dump(include=LIMITS)
+        with application.calibrations.used(caller(request).workspace):
             return About(version=version(), editions=current_editions(), limits=limits)
-
-
-class WorkspaceController(Controller):
-    """Export and import."""
-
-    path = "/v1/workspace"
-    tags = ["workspace"]  # noqa: RUF012 - the framework's own protocol
-
-    @get("/export", operation_id="exportWorkspace", sync_to_thread=True)
-    def export(self, workspaces: NamedDependency[Workspaces]) -> Response[Workspace]:
-        """Export everything in the workspace as one document, API keys excepted."""
-        return as_json(workspaces.export())
-
-    @post("/import", operation_id="importWorkspace", sync_to_thread=True, opt={"large": True})
-    def load(
-        self,
-        data: JSONBody[Workspace],
-        workspaces: NamedDependency[Workspaces],
-        raw: NamedDependency[bytes],
-        idempotency_key: IdempotencyKey = None,
-    ) -> Response[Imported]:
-        """Store an export under new ids, all of it or nothing."""
-        once = Once.of(workspaces.workspace, idempotency_key, "/v1/workspace/import", raw)
-        return workspaces.load(data, once).response()
 
 
 def version() -> str:

@@ -44,10 +44,10 @@ def _range(part: str) -> tuple[str, float]:
 def _quality(offered: str, ranges: Sequence[tuple[str, float]]) -> float:
     """Quality of the most specific range that matches."""
     main = offered.partition("/")[0]
-    for wanted in (offered, f"{main}/*", "*/*"):
-        found = [quality for kind, quality in ranges if kind == wanted]
-        if found:
-            return max(found)
+    for pattern in (offered, f"{main}/*", "*/*"):
+        qualities = [quality for kind, quality in ranges if kind == pattern]
+        if qualities:
+            return max(qualities)
     return 0.0
 
 
@@ -85,8 +85,8 @@ async def before_request(request: Request[Any, Any, Any]) -> None:
     if request.method in {"POST", "PUT", "PATCH"} and not handler.opt.get("bodiless"):
         kind, accepted = body_kind(request), handler.opt.get("consumes", (JSON,))
         if kind not in accepted:
-            told = f"Content-Type: {kind or 'none'}; accepted: {', '.join(accepted)}"
-            raise Problem(415, told)
+            message = f"Content-Type: {kind or 'none'}; accepted: {', '.join(accepted)}"
+            raise Problem(415, message)
         refuse_nul(await request.body())
 
 

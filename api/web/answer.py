@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from api.web.accept import JSON
 
 
-def as_json(found: BaseModel | bytes, status: int = 200) -> Response[Any]:
+def as_json(answer: BaseModel | bytes, status: int = 200) -> Response[Any]:
     """Return a JSON response from pydantic's own serialiser."""
-    body = found if isinstance(found, bytes) else found.model_dump_json().encode()
+    body = answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
     return Response(body, status_code=status, media_type=JSON)

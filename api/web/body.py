@@ -1,4 +1,4 @@
-"""Reading a JSON body into a model: strictly, with every fault told by field."""
+"""Reading a JSON body into a model: strictly, with every fault named by field."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def read(kind: type[BaseModel], value: Any) -> BaseModel:
 
 def unacceptable(error: ValidationError) -> Problem:
     """Return the problem of a document that does not meet its model."""
-    found = [FieldError(field=field, message=message) for field, message in faults(error)]
-    return Problem(422, one_line(error), kind="not-acceptable-input", errors=found)
+    errors = [FieldError(field=field, message=message) for field, message in faults(error)]
+    return Problem(422, one_line(error), kind="not-acceptable-input", errors=errors)
 
 
 def refuse_nul(body: bytes) -> None:

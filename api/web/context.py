@@ -1,4 +1,4 @@
-"""What is known about a request: its id, who asks, and the objects that serve it."""
+"""What is known about a request: its id, and who sent it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from typing import Any, Literal
 from litestar.connection import ASGIConnection
 from litestar.types import Scope
 
-from api.measurements.calibrations import Calibrations
-from api.settings import Settings
-from api.store import Database
-
 DEFAULT_WORKSPACE = "default"
 AccessScope = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and what they may do."""
+    """Who sent a request, and what they may do."""
 
     workspace: str
     scope: AccessScope
@@ -28,27 +24,12 @@ class Caller:
         return scope == "read" or self.scope == "write"
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What the application holds for all requests."""
-
-    settings: Settings
-    database: Database
-    calibrations: Calibrations
-
-
 def request_id(scope: Scope) -> str:
     """Return the id of a request."""
     return str(scope.get("planner_request_id", ""))
 
 
-def services(connection: ASGIConnection[Any, Any, Any, Any]) -> Services:
-    """Return the application's services."""
-    found: Services = connection.app.state.services
-    return found
-
-
 def caller(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller:
-    """Return who asks; the guard has put it there."""
-    found: Caller = connection.scope["planner_caller"]  # type: ignore[typeddict-item]
-    return found
+    """Return who sent a request; the guard has put it there."""
+    identified: Caller = connection.scope["planner_caller"]  # type: ignore[typeddict-item]
+    return identified

@@ -5,56 +5,60 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
 from litestar.types import ASGIApp, Message, Receive, Send
 
-from api.settings import Settings
-from api.system.metrics import Metrics
 from api.web.problem import MEDIA_TYPE, Problem
 
 log = structlog.get_logger("api.access")
+
+Observe = Callable[[str, str, int, float], None]
+"""Counts one request: method, route template, status, seconds."""
+AllowedMethods = Sequence[tuple[re.Pattern[str], str]]
+"""The value of Allow for each pattern of paths, the most specific pattern first."""
 
 
 class Gate:
     """The outermost layer; bodies, query strings and headers never reach the log."""
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
-        self.hosts = settings.hosts
-        self.metrics = metrics
-        self.allowed: Sequence[tuple[re.Pattern[str], str]] = ()
-        """Methods by path; the framework tells those of one handler only, or none."""
+    def __init__(self, hosts: frozenset[str], allowed: AllowedMethods, observe: Observe) -> None:
+        self.hosts = hosts
+        """Accepted names of Host, lower case; empty accepts any."""
+        self.allowed = allowed
+        """Methods by path; the framework names those of one handler only, or none."""
+        self.observe = observe
 
     async def __call__(self, app: ASGIApp, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one request."""
         headers = dict(scope["headers"])
-        ident = _given_id(headers.get(b"x-request-id")) or uuid.uuid4().hex
+        ident = _proxy_id(headers.get(b"x-request-id")) or uuid.uuid4().hex
         scope["planner_request_id"] = ident
         began = time.perf_counter()
         status = 0
 
-        async def tell(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                told = [*message["headers"], (b"x-request-id", ident.encode())]
+                response_headers = [*message["headers"], (b"x-request-id", ident.encode())]
                 if status == 405 or scope["method"] == "OPTIONS":
-                    told = [item for item in told if item[0] != b"allow"]
-                    told += self._allow(scope)
-                message["headers"] = told
+                    response_headers = [item for item in response_headers if item[0] != b"allow"]
+                    response_headers += self._allow(scope)
+                message["headers"] = response_headers
             await send(message)
 
         try:
-            if self._known(headers.get(b"host", b"")):
-                await app(scope, receive, tell)
+            if self._accepts(headers.get(b"host", b"")):
+                await app(scope, receive, send_with_id)
             else:
-                await _refuse(ident, scope["path"], tell)
+                await _refuse(ident, scope["path"], send_with_id)
         finally:
             self._record(scope, status or 499, time.perf_counter() - began)
 
-    def _known(self, host: bytes) -> bool:
+    def _accepts(self, host: bytes) -> bool:
         # A page of another site that resolves its own name to this machine is stopped here.
         if not self.hosts:
             return True
@@ -63,13 +67,13 @@ class Gate:
 
     def _allow(self, scope: Any) -> list[tuple[bytes, bytes]]:
         path = scope["path"].rstrip("/") or "/"
-        found = next((methods for pattern, methods in self.allowed if pattern.fullmatch(path)), "")
-        return [(b"allow", found.encode())] if found else []
+        methods = next((allow for pattern, allow in self.allowed if pattern.fullmatch(path)), "")
+        return [(b"allow", methods.encode())] if methods else []
 
     def _record(self, scope: Any, status: int, seconds: float) -> None:
         route = scope.get("path_template") or "unmatched"
-        self.metrics.observe(scope["method"], route, status, seconds)
-        found = scope.get("planner_caller")
+        self.observe(scope["method"], route, status, seconds)
+        caller = scope.get("planner_caller")
         log.info(
             "request",
             request_id=scope["planner_request_id"],
@@ -77,11 +81,11 @@ class Gate:
             route=route,
             status=status,
             ms=round(seconds * 1e3, 2),
-            workspace=found.workspace if found else None,
+            workspace=caller.workspace if caller else None,
         )
 
 
-def _given_id(value: bytes | None) -> str | None:
+def _proxy_id(value: bytes | None) -> str | None:
     """Return a request id from a proxy, if it is one."""
     text = (value or b"").decode("latin-1")
     plain = text.replace("-", "").replace("_", "")

@@ -44,9 +44,10 @@ def on_problem(request: AnyRequest, error: Problem) -> Response[bytes]:
 
 def on_validation(request: AnyRequest, error: ValidationException) -> Response[bytes]:
     """Answer a path, query or header that is not acceptable; bodies are `api.web.body`'s."""
-    found = [item for item in error.extra or [] if isinstance(item, Mapping)]
     errors = [
-        FieldError(field=_field(item), message=str(item.get("message", ""))) for item in found
+        FieldError(field=_field(item), message=str(item.get("message", "")))
+        for item in error.extra or []
+        if isinstance(item, Mapping)
     ]
     detail = "; ".join(f"{e.field}: {e.message}" if e.field else e.message for e in errors)
     return answer(request, Problem(400, detail[:2000] or "not valid", errors=errors))

@@ -39,8 +39,8 @@ class Once:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """An answer that can be kept: what was made, and how it is told."""
+class StoredResponse:
+    """A response that can be stored, and sent again."""
 
     body: bytes
     status: int = 201
@@ -53,7 +53,9 @@ class Made:
         )
 
 
-def write_once(database: Database, once: Once, make: Callable[[Session], Made]) -> Made:
+def write_once(
+    database: Database, once: Once, make: Callable[[Session], StoredResponse]
+) -> StoredResponse:
     """Return what `make` answers in one transaction, or its first answer to the same request.
 
     The key is inserted first: a second request with it waits for the first one's transaction.
@@ -84,7 +86,7 @@ def write_once(database: Database, once: Once, make: Callable[[Session], Made]) 
         raise
 
 
-def _before(database: Database, once: Once) -> Made | None:
+def _before(database: Database, once: Once) -> StoredResponse | None:
     with database.reading() as session:
         row = session.get(IdempotencyRow, (once.workspace, once.key))
     if row is None:
@@ -92,7 +94,7 @@ def _before(database: Database, once: Once) -> Made | None:
     if row.fingerprint != once.fingerprint:
         raise Problem(422, "Idempotency-Key: used before with a different request")
     headers = {**row.headers, "Idempotency-Replayed": "true"}
-    return Made(row.body.encode(), row.status, headers)
+    return StoredResponse(row.body.encode(), row.status, headers)
 
 
 def forget(database: Database, hours: int) -> None:

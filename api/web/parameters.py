@@ -44,10 +44,10 @@ def _time(value: object) -> object:
     """Read a time: JSON has none of its own, so a strict model needs this."""
     if not isinstance(value, str):
         return value
-    found = datetime.fromisoformat(value)
-    if not 2000 <= found.year <= 2200:
+    time = datetime.fromisoformat(value)
+    if not 2000 <= time.year <= 2200:
         raise ValueError("accepted: years 2000 to 2200")
-    return found
+    return time
 
 
 Time = Annotated[AwareDatetime, BeforeValidator(_time)]

@@ -85,15 +85,15 @@ def not_found(what: str) -> Problem:
 def rejected(message: str) -> Problem:
     """Return the problem of a field the planner does not accept: `field: what; accepted: …`.
 
-    Of a field with several names the first is told.
+    Of a field with several names it is the first.
     """
     errors = [FieldError(field=named(message), message=message)]
     return Problem(422, message, kind="not-acceptable-input", errors=errors)
 
 
-def over_limit(field: str, found: int, limit: int, setting: str) -> Problem:
+def over_limit(field: str, count: int, limit: int, setting: str) -> Problem:
     """Return the problem of a request beyond a limit, which it names."""
-    message = f"{field}: {found} asked; accepted: {limit} at most (setting {setting})"
+    message = f"{field}: {count} asked; accepted: {limit} at most (setting {setting})"
     return Problem(
         422, message, kind="over-limit", errors=[FieldError(field=field, message=message)]
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from planner.errors import InvalidInput
 from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.precision import get_format
@@ -17,11 +18,11 @@ QUEUED_SHARE = 0.2
 """A run is queued when TTFT is this share of the request or more, as in the measured rows [-]."""
 
 
-class UnknownResults(ValueError):
+class UnknownResults(InvalidInput):
     """Results in none of the formats that are read, or without a figure they should have."""
 
 
-class MissingContext(ValueError):
+class MissingContext(InvalidInput):
     """Something the results do not say and no option gives; one line names the option."""
 
 

@@ -11,17 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.benchmarks.results import Run, UnknownResults, positive, whole
+from planner.engines.names import spellings
 
 Entry = Mapping[str, Any]
-
-ENGINES = {
-    "vllm": "vllm",
-    "sglang": "sglang",
-    "trt": "trtllm",
-    "tensorrt-llm": "trtllm",
-    "lmdeploy": "lmdeploy",
-}
-"""Engine by how the name of a tool's backend begins; others ("openai") say nothing."""
 
 
 def serving_run(
@@ -51,13 +43,16 @@ def bench_serve(entry: Entry) -> Iterator[Run | str]:
 
 
 def _served(entry: Entry) -> dict[str, str]:
-    """Columns that bench_serve's objects tell: model, engine, split, date."""
+    """Columns that bench_serve's objects tell: model, engine, split, date.
+
+    The engine is that with whose name the backend's begins; others ("openai") say nothing.
+    """
     backend = str(entry.get("backend") or entry.get("endpoint_type") or "").lower()
     server = entry.get("server_info")
     server = server if isinstance(server, Mapping) else {}
     known = {
         "model": entry.get("model_id") or server.get("model_path"),
-        "engine": next((e for word, e in ENGINES.items() if backend.startswith(word)), None),
+        "engine": next((e for word, e in spellings().items() if backend.startswith(word)), None),
         "engine_version": entry.get("version") or server.get("version"),
         "tp": entry.get("tensor_parallel_size") or entry.get("tp") or server.get("tp_size"),
         "measured_on": entry.get("date"),

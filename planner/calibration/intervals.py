@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.calibration.subject import Subject
+from planner.engines.profiles import never_measured
 
 NEARNESS = ("measured accelerator and model", "measured accelerator", "family", "datasheet only")
 """Classes of cases: what is measured, from near to far."""
@@ -76,7 +77,12 @@ class Intervals:
         return stated or self.engines.get(subject.tags.get("engine", ""), SERVING)
 
     def nearness(self, subject: Subject) -> str:
-        """Return how near a subject is to what was measured, one of `NEARNESS`."""
+        """Return how near a subject is to what was measured, one of `NEARNESS`.
+
+        Under an engine of which no run is on record it is near to nothing, whatever the device.
+        """
+        if never_measured(subject.tags.get("engine", "")):
+            return NEARNESS[-1]
         coverage = self.coverage.get(self.mode(subject))
         return coverage.nearness(subject) if coverage else NEARNESS[-1]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.calibration.table import SCALE, Calibration, Parameter
+from planner.errors import InvalidInput
 
 FILE = "calibration-local.json"
 
@@ -26,7 +27,7 @@ LEVELS: tuple[tuple[tuple[str, ...], float], ...] = (
 """Tags a local factor is told apart by, and the prior's deviation of its logarithm [-]."""
 
 
-class BrokenLocal(ValueError):
+class BrokenLocal(InvalidInput):
     """A local calibration that cannot be read; one line says what to do."""
 
 

@@ -103,7 +103,5 @@ def format_class(name: str) -> str:
 
 def network(spec: ModelSpec) -> str:
     """Return what kind of network a model is: dense, moe, hybrid…, and whether latent."""
-    latent = any(
-        type(part).__name__ == "LatentAttention" for g in spec.groups for part in g.block.mixers
-    )
+    latent = any(part.latent_cache for group in spec.groups for part in group.block.mixers)
     return f"latent+{spec.kind}" if latent else spec.kind

@@ -87,7 +87,9 @@ class Calibration:
             compute=np.minimum(column("compute", 1.0), 1.0),
             launch_s=column("launch_s", 0.0),
             visit_s=column("visit_s", 0.0),
-            sharpness=np.array([self.sharpness.get(item.kind.split()[0], math.inf) for item in items]),
+            sharpness=np.array(
+                [self.sharpness.get(item.kind.split()[0], math.inf) for item in items]
+            ),
             scale=self.scale(subject, phase),
         )
 

@@ -60,13 +60,13 @@ def command(
 
     With --add, the results of vLLM bench serve, SGLang bench_serving, GuideLLM, AIPerf, llama-bench
     or llama-batched-bench, or CSV rows, adjust the shipped calibration on this machine alone: few
-    measurements move it a little, many as far as they agree. They are kept in your data directory,
-    add up, and are used by every later command.
+    measurements move it a little, many as far as they agree. They are stored in your data
+    directory, add up, and are used by every later command.
     """
-    said = [name for name, value in context.items() if value is not None]
-    if said and not results:
+    given = [name for name, value in context.items() if value is not None]
+    if given and not results:
         raise click.UsageError(
-            f"{said[0]}: says what results ran, and there are none; accepted: with --add RESULTS"
+            f"{given[0]}: says what results ran, and there are none; accepted: with --add RESULTS"
         )
     if forget:
         _forget()
@@ -83,8 +83,8 @@ def _fit(output: Path | None) -> None:
 
     refit = refit_committed()
     holdout = Holdout(refit)
-    held = [one for by in NEAR for one in holdout.held(by)]
-    content = refit.content | {"intervals": intervals(held)}
+    left_out = [one for by in NEAR for one in holdout.held(by)]
+    content = refit.content | {"intervals": intervals(left_out)}
     path = output or Path(f"calibration-{EDITION}.json")
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     size = path.stat().st_size / 1e3
@@ -104,47 +104,47 @@ def _add(results: tuple[Path, ...], context: dict[str, Any], as_json: bool) -> N
     from planner.fitting.kept import add
 
     read = [read_measurements(path, Context(**context)) for path in results]
-    found = add([row for one in read for row in one.rows], shipped())
+    fit = add([row for one in read for row in one.rows], shipped())
     if as_json:
-        click.echo(json.dumps(_content(results, read, found), indent=2))
+        click.echo(json.dumps(_content(results, read, fit), indent=2))
         return
-    _print(results, read, found)
+    _print(results, read, fit)
 
 
-def _content(results: tuple[Path, ...], read: list[Measurements], found: Fit) -> dict[str, Any]:
+def _content(results: tuple[Path, ...], read: list[Measurements], fit: Fit) -> dict[str, Any]:
     return {
         "read": [
             {"file": path.name, "format": one.format, "rows": len(one.rows), "notes": one.notes}
             for path, one in zip(results, read, strict=True)
         ],
-        "rows": found.rows,
-        "before": found.before,
-        "after": found.after,
-        "left_out": found.left_out,
-        "factors": {key: value for level in found.factors for key, value in level.items()},
-        "notes": found.notes,
+        "rows": fit.rows,
+        "before": fit.before,
+        "after": fit.after,
+        "left_out": fit.left_out,
+        "factors": {key: value for level in fit.factors for key, value in level.items()},
+        "notes": fit.notes,
     }
 
 
-def _print(results: tuple[Path, ...], read: list[Measurements], found: Fit) -> None:
+def _print(results: tuple[Path, ...], read: list[Measurements], fit: Fit) -> None:
     from planner.commands.output import print_table
 
     for path, one in zip(results, read, strict=True):
         click.echo(f"{path.name}: {len(one.rows)} runs of {one.format}")
         for note in one.notes:
             click.echo(f"  {note}")
-    for note in found.notes:
+    for note in fit.notes:
         click.echo(f"left out: {note}")
     rows = [
         (
             name,
-            f"{found.before[name]:.1%}",
-            f"{found.after[name]:.1%}",
-            f"{found.left_out[name]:.1%}" if name in found.left_out else "–",
+            f"{fit.before[name]:.1%}",
+            f"{fit.after[name]:.1%}",
+            f"{fit.left_out[name]:.1%}" if name in fit.left_out else "–",
         )
-        for name in found.before
+        for name in fit.before
     ]
-    title = f"median error over {found.rows} runs kept"
+    title = f"median error over {fit.rows} runs stored"
     print_table(("quantity", "shipped", "refitted", "left out"), rows, title)
-    factors = [(key, f"{value:.3f}") for level in found.factors for key, value in level.items()]
+    factors = [(key, f"{value:.3f}") for level in fit.factors for key, value in level.items()]
     print_table(("of", "time ×"), factors, "factors on the shipped times")

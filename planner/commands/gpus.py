@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
+from planner.commands.options import json_option
 from planner.commands.output import print_table
 from planner.units import number, scaled
+
+if TYPE_CHECKING:
+    from planner.hw.accelerator import Accelerator
+    from planner.hw.figure import Figure
 
 
 @click.group()
@@ -22,7 +28,7 @@ def command() -> None:
 @click.option("--format", "number_format", help="Only those with this arithmetic format.")
 @click.option("--memory-gb", type=float, help="Only those with at least this memory [GB].")
 @click.option("--text", help="Words in the id or name.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def list_command(
     vendor: str | None,
     kind: str | None,
@@ -35,14 +41,14 @@ def list_command(
     from planner.hw import describe, list_accelerators
 
     smallest = None if memory_gb is None else memory_gb * 1e9
-    found = list_accelerators(
+    accelerators = list_accelerators(
         vendor=vendor, kind=kind, format=number_format, text=text, min_memory_bytes=smallest
     )
     if as_json:
-        click.echo(json.dumps([describe(a) for a in found], indent=2))
+        click.echo(json.dumps([describe(a) for a in accelerators], indent=2))
         return
     print_table(
-        ("id", "memory", "bandwidth", "16 bit", "8 bit", "ridge", "name"),
+        ("id", "memory", "bandwidth", "16 bit", "8 bit", "ridge", "figures", "name"),
         [
             (
                 a.id,
@@ -51,35 +57,51 @@ def list_command(
                 _first(a.peaks_flops_per_s, "bf16", "fp16", unit="FLOP/s"),
                 _first(a.peaks_flops_per_s, "fp8", "int8", unit="FLOP/s"),
                 _first(a.ridge_points, "bf16", "fp16"),
+                _confidence(a),
                 a.name,
             )
-            for a in found
+            for a in accelerators
         ],
     )
 
 
+def _confidence(accelerator: Accelerator) -> str:
+    """How far the figures carry, and which ones nobody vouches for."""
+    weak = [
+        f"{name.partition('_')[0]} {figure.confidence}"
+        for name, figure in accelerator.weak_figures.items()
+    ]
+    return ", ".join([accelerator.confidence.replace("_", " "), *weak])
+
+
 def _first(by_format: Mapping[str, float], *formats: str, unit: str = "") -> str:
-    found = next((by_format[f] for f in formats if f in by_format), None)
-    if found is None:
+    value = next((by_format[f] for f in formats if f in by_format), None)
+    if value is None:
         return "–"
-    return scaled(found, unit) if unit else number(found)
+    return scaled(value, unit) if unit else number(value)
 
 
 @command.command("show")
 @click.argument("gpu", metavar="GPU")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def show_command(gpu: str, as_json: bool) -> None:
     """Show one accelerator; GPU is an id, a name, or a .json or .toml file."""
     from planner.hw import describe, get_accelerator
 
-    facts = describe(get_accelerator(gpu))
+    accelerator = get_accelerator(gpu)
+    facts = describe(accelerator)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
-    sources, measured = facts.pop("sources"), facts.pop("measured")
+    measured = facts.pop("measured")
+    facts = {name: value for name, value in facts.items() if name not in ("sources", "confidences")}
+    print_table(("fact", "value"), [(name, _text(value, name)) for name, value in facts.items()])
     print_table(
-        ("figure", "value", "source"),
-        [(k, _text(v, k), str(sources.get(k, ""))) for k, v in facts.items()],
+        ("figure", "value", "confidence", "source"),
+        [
+            (name, _value(figure), figure.confidence, figure.source)
+            for name, figure in accelerator.figures.items()
+        ],
     )
     if measured:
         print_table(
@@ -89,6 +111,12 @@ def show_command(gpu: str, as_json: bool) -> None:
                 for m in measured
             ],
         )
+
+
+def _value(figure: Figure) -> str:
+    unit = {"bytes": "B", "bytes/s": "B/s"}.get(figure.unit, figure.unit)
+    counted = figure.unit in ("count", "accelerators")
+    return number(figure.value) if counted else scaled(figure.value, unit)
 
 
 UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s", "bytes": "B", "_w": "W"}

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import click
 
-from planner.commands.options import gpu_option, json_option, model_argument
+from planner.commands.options import (
+    gpu_option,
+    json_option,
+    kv_option,
+    model_argument,
+    weights_option,
+)
 from planner.commands.output import print_json, print_table
 from planner.units import number, scaled, seconds
 
@@ -15,8 +21,8 @@ from planner.units import number, scaled, seconds
 @click.option("--batch", type=click.IntRange(1, 2**20), default=1, help="Sequences.")
 @click.option("--context", type=click.IntRange(1, 2**30), default=8192, help="Tokens of each.")
 @click.option("--prefill", is_flag=True, help="The kernels of a prompt instead of a decode step.")
-@click.option("--weights", metavar="FORMAT", help="Weight format; default the checkpoint's.")
-@click.option("--kv", metavar="FORMAT", help="KV cache format; default the model's.")
+@weights_option
+@kv_option
 @json_option
 def command(
     as_json: bool,

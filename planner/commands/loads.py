@@ -12,24 +12,24 @@ from typing import Any
 
 import click
 
-from planner.workload.distributions import MOST_REQUESTS
+from planner.errors import InvalidInput
 
 LENGTHS = "accepted: TOKENS, lognormal:MEAN:CV, uniform:LOW:HIGH, or @FILE of one length a line"
 SPLIT = ("tp", "pp", "ep", "attention_dp")
 SHARES = ("busy", "transfer_bytes_per_s")
 FIGURES = {"lognormal": ("mean", "cv"), "uniform": ("low", "high")}
-MOST_CHARACTERS = 20 * MOST_REQUESTS
-"""Of a file of lengths."""
+LINE_CHARACTERS = 20
+"""Of a line in a file of lengths, on average and at most."""
 MOST_DIGITS = 10
 """Of a length in it."""
 
 
-class BadLoad(ValueError):
+class InvalidLoad(InvalidInput):
     """A text that describes no load; the message says what is accepted."""
 
 
 def lengths(text: str) -> Any:
-    """Return the lengths a text describes: tokens, or an object; raises BadLoad."""
+    """Return the lengths a text describes: tokens, or an object; raises InvalidLoad."""
     if text.startswith("@"):
         return {"trace": _trace(text[1:])}
     name, *figures = text.split(":")
@@ -38,7 +38,7 @@ def lengths(text: str) -> Any:
             return int(text)
         return {name: dict(zip(FIGURES[name], map(_finite, figures), strict=True))}
     except (KeyError, ValueError):
-        raise BadLoad(f"{text[:60]!r} is not a length; {LENGTHS}") from None
+        raise InvalidLoad(f"{text[:60]!r} is not a length; {LENGTHS}") from None
 
 
 def _finite(text: str) -> float:
@@ -50,61 +50,60 @@ def _finite(text: str) -> float:
 
 def _trace(path: str) -> list[int]:
     """Return the lengths in a file, one a line; empty lines are passed over."""
+    from planner.workload.distributions import MOST_REQUESTS
+
+    most = LINE_CHARACTERS * MOST_REQUESTS
     try:
         with Path(path).open(encoding="utf-8") as file:
-            text = file.read(MOST_CHARACTERS + 1)
+            text = file.read(most + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise BadLoad(f"cannot read {path!r}: {reason}; {LENGTHS}") from None
-    if len(text) > MOST_CHARACTERS:
-        raise BadLoad(f"{path!r} is too long; accepted: {MOST_REQUESTS} lengths, one a line")
-    found = []
+        raise InvalidLoad(f"cannot read {path!r}: {reason}; {LENGTHS}") from None
+    if len(text) > most:
+        raise InvalidLoad(f"{path!r} is too long; accepted: {MOST_REQUESTS} lengths, one a line")
+    tokens = []
     for number, line in enumerate(text.splitlines(), 1):
         length = line.strip()
         if length and not (length.isdecimal() and len(length) <= MOST_DIGITS):
-            raise BadLoad(f"line {number} of {path!r} is {length[:40]!r}; accepted: whole tokens")
-        found += [int(length)] if length else []
-    return found
+            raise InvalidLoad(
+                f"line {number} of {path!r} is {length[:40]!r}; accepted: whole tokens"
+            )
+        tokens += [int(length)] if length else []
+    return tokens
 
 
 def speculation(text: str) -> Any:
-    """Return the drafts a step, and the tokens it yields where given; raises BadLoad."""
+    """Return the drafts a step, and the tokens it yields where given; raises InvalidLoad."""
     drafts, colon, accepted = text.partition(":")
     try:
-        found: dict[str, Any] = {"drafts": int(drafts)}
-        return found | {"accepted": _finite(accepted)} if colon else found
+        fields: dict[str, Any] = {"drafts": int(drafts)}
+        return fields | {"accepted": _finite(accepted)} if colon else fields
     except ValueError:
-        raise BadLoad(f"{text[:60]!r}; accepted: DRAFTS, or DRAFTS:ACCEPTED as 1:1.8") from None
+        raise InvalidLoad(f"{text[:60]!r}; accepted: DRAFTS, or DRAFTS:ACCEPTED as 1:1.8") from None
 
 
 def disaggregated(text: str) -> Any:
-    """Return what prefill workers are: `same`, or figures as in tp=4:busy=0.7; raises BadLoad."""
-    found: dict[str, Any] = {}
+    """Return what prefill workers are: `same`, or figures as in tp=4:busy=0.7.
+
+    Raises InvalidLoad.
+    """
+    fields: dict[str, Any] = {}
     for part in text.split(":") if text != "same" else ():
         name, _, value = part.partition("=")
         name = name.strip().replace("-", "_")
         try:
-            found[name] = int(value) if name in SPLIT else _finite(value)
+            fields[name] = int(value) if name in SPLIT else _finite(value)
         except ValueError:
             name = ""
         if name not in (*SPLIT, *SHARES):
-            raise BadLoad(
+            raise InvalidLoad(
                 f"{part[:40]!r}; accepted: same, or figures as in tp=4:busy=0.7 of "
                 f"{', '.join((*SPLIT, *SHARES))}"
             )
-    return found
+    return fields
 
 
-LOADS: dict[str, Callable[[str], Any]] = {
-    "isl": lengths,
-    "osl": lengths,
-    "speculation": speculation,
-    "disaggregated": disaggregated,
-}
-"""The parser of each field of a scenario that is a load."""
-
-
-class Load(click.ParamType[Any]):
+class LoadType(click.ParamType[Any]):
     """A load that one of the parsers above reads."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
@@ -118,6 +117,6 @@ class Load(click.ParamType[Any]):
             return value
         try:
             return self.parse(value)
-        except BadLoad as error:
+        except InvalidLoad as error:
             field = param.name if param else "value"
             self.fail(f"{field}: {error}", param, ctx)

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from planner import answer
+from planner.commands.options import json_option, model_argument
 from planner.commands.output import print_notes, print_table
 from planner.units import count, scaled
 
@@ -20,14 +20,14 @@ def command() -> None:
 @click.option("--family", help="model_type.")
 @click.option("--kind", help="dense, moe, hybrid or hybrid+moe.")
 @click.option("--text", help="Words in the id.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def list_command(family: str | None, kind: str | None, text: str | None, as_json: bool) -> None:
     """List the models of the catalogue."""
-    from planner.models import describe, list_models
+    from planner.models.facts import list_facts
 
-    found = [describe(spec) for spec in list_models(family=family, kind=kind, text=text)]
+    models = list_facts(family, kind, text)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(models, indent=2))
         return
     print_table(
         ("id", "kind", "parameters", "active", "KV/token", "weights", "quantization"),
@@ -41,25 +41,26 @@ def list_command(family: str | None, kind: str | None, text: str | None, as_json
                 scaled(m["weights_bytes"], "B"),
                 m["quantization"],
             )
-            for m in found
+            for m in models
         ],
     )
 
 
 @command.command("show")
-@click.argument("model", metavar="MODEL")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@model_argument
+@json_option
 def show_command(model: str, as_json: bool) -> None:
     """Show one model; MODEL is an id, a config.json, a directory or a .gguf file."""
     from planner.models import describe, get_model
 
-    facts = describe(get_model(model))
+    spec = get_model(model)
+    facts = describe(spec)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
-    notes = facts.pop("notes")
+    del facts["notes"]
     print_table(("figure", "value"), [(k, _text(v)) for k, v in facts.items()])
-    print_notes(answer.NoteAnswer(**note) for note in notes)
+    print_notes(spec.notes)
 
 
 def _text(value: object) -> str:

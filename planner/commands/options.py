@@ -1,4 +1,4 @@
-"""Options and arguments the commands share."""
+"""Options and arguments the commands share: every option of a scenario is defined here, once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
-from planner.commands.loads import Load, disaggregated, lengths, speculation
+from planner.commands.loads import LoadType, disaggregated, lengths, speculation
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Function], Function]
 
 
 class Numbers(click.ParamType[list[int]]):
@@ -31,77 +32,88 @@ class Numbers(click.ParamType[list[int]]):
 
 
 NUMBERS = Numbers()
-LENGTHS = Load("tokens", lengths)
-DRAFTS = Load("drafts[:accepted]", speculation)
-WORKERS = Load("same|tp=n:…", disaggregated)
+LENGTHS = LoadType("tokens", lengths)
+DRAFTS = LoadType("drafts[:accepted]", speculation)
+WORKERS = LoadType("same|tp=n:…", disaggregated)
 SPREAD = "1024, lognormal:MEAN:CV, uniform:LOW:HIGH or @FILE of one length a line"
+
+
+def together(*decorators: Decorator[Function]) -> Decorator[Function]:
+    """Return a decorator that adds options in the order given."""
+
+    def decorate(function: Function) -> Function:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
 
 model_argument = click.argument("model", metavar="MODEL")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-
-
-def gpu_option(function: Function) -> Function:
-    """Add --gpu: a catalogue id, or a JSON or TOML file of your own."""
-    text = "Accelerator: catalogue id, or a .json or .toml file."
-    return click.option("--gpu", required=True, metavar="GPU", help=text)(function)
-
-
-def deployment_options(function: Function) -> Function:
-    """Add the options that say how a model is deployed."""
-    for option in reversed(
-        (
-            click.option("--tp", type=int, default=1, help="Tensor-parallel ranks."),
-            click.option("--pp", type=int, default=1, help="Pipeline stages."),
-            click.option("--ep", type=int, default=1, help="Expert-parallel ranks."),
-            click.option(
-                "--attention-dp", type=int, default=1, help="Attention data-parallel ranks."
-            ),
-            click.option("--replicas", type=int, default=1, help="Equal replicas."),
-            *FORMAT_OPTIONS,
-        )
-    ):
-        function = option(function)
-    return function
-
-
-FORMAT_OPTIONS = (
-    click.option("--weights", metavar="FORMAT", help="Weight format; default the checkpoint's."),
-    click.option("--kv", metavar="FORMAT", help="KV cache format; default the engine's."),
-    click.option("--engine", metavar="ENGINE", help="vllm, sglang, trtllm or llama.cpp."),
-    click.option("--engine-version", metavar="VERSION", help="Version of the engine."),
+gpu_option = click.option(
+    "--gpu",
+    required=True,
+    metavar="GPU",
+    help="Accelerator: catalogue id, or a .json or .toml file.",
 )
 
+weights_option = click.option(
+    "--weights", metavar="FORMAT", help="Weight format; default the checkpoint's."
+)
+kv_option = click.option("--kv", metavar="FORMAT", help="KV cache format; default the engine's.")
+engine_option = click.option(
+    "--engine", metavar="ENGINE", help="Serving engine; `planner engines list` names them."
+)
+version_option = click.option(
+    "--engine-version", metavar="VERSION", help="Version of the engine; default the newest known."
+)
+format_options = together(weights_option, kv_option, engine_option, version_option)
 
-def load_options(function: Function) -> Function:
-    """Add the options that say what load a deployment is under."""
-    for option in reversed(
-        (
-            click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64."),
-            click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache."),
-            click.option("--concurrency", type=int, help="Closed-loop clients."),
-            click.option("--isl", type=LENGTHS, help=f"Input tokens of a request: {SPREAD}."),
-            click.option("--osl", type=LENGTHS, help="Output tokens of a request, likewise."),
-            click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),
-            click.option(
-                "--speculation",
-                type=DRAFTS,
-                help="Drafts a step, and tokens it yields: 1 or 1:1.8.",
-            ),
-            click.option(
-                "--disaggregated",
-                type=WORKERS,
-                help="Prefill on workers of its own: same, "
-                "or where they differ from decode's, tp=4:busy=0.7.",
-            ),
-            click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
-            click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
-            click.option(
-                "--percentile",
-                type=float,
-                default=50,
-                help="Percentile of the prediction's uncertainty the limits apply to.",
-            ),
-        )
-    ):
-        function = option(function)
-    return function
+pp_option = click.option("--pp", type=int, default=1, help="Pipeline stages.")
+ep_option = click.option("--ep", type=int, default=1, help="Expert-parallel ranks.")
+attention_dp_option = click.option(
+    "--attention-dp", type=int, default=1, help="Attention data-parallel ranks."
+)
+deployment_options = together(
+    click.option("--tp", type=int, default=1, help="Tensor-parallel ranks."),
+    pp_option,
+    ep_option,
+    attention_dp_option,
+    click.option("--replicas", type=int, default=1, help="Equal replicas."),
+    format_options,
+)
+
+load_options = together(
+    click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64."),
+    click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache."),
+    click.option("--concurrency", type=int, help="Closed-loop clients."),
+    click.option("--isl", type=LENGTHS, help=f"Input tokens of a request: {SPREAD}."),
+    click.option("--osl", type=LENGTHS, help="Output tokens of a request, likewise."),
+    click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),
+    click.option(
+        "--speculation", type=DRAFTS, help="Drafts a step, and tokens it yields: 1 or 1:1.8."
+    ),
+    click.option(
+        "--disaggregated",
+        type=WORKERS,
+        help="Prefill on workers of its own: same, "
+        "or where they differ from decode's, tp=4:busy=0.7.",
+    ),
+    click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
+    click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
+    click.option(
+        "--percentile",
+        type=float,
+        default=50,
+        help="Percentile of the prediction's uncertainty the limits apply to.",
+    ),
+)
+scenario_options = together(
+    model_argument,
+    gpu_option,
+    deployment_options,
+    load_options,
+    click.option("--name", help="Name of the scenario."),
+)
+"""All options of one scenario: a field of it is an option of the same name."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import click
-from pydantic import BaseModel
 
-from planner import answer
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from planner.answer import NoteAnswer
+    from planner.models.spec import Note
 
 BOUND_COLOURS = {
     "memory": "cyan",
@@ -67,7 +71,7 @@ def print_verdict(text: str) -> None:
     click.secho(text, bold=sys.stdout.isatty())
 
 
-def print_notes(notes: Iterable[answer.NoteAnswer]) -> None:
+def print_notes(notes: Iterable[NoteAnswer | Note]) -> None:
     """Print what the reader must know, one line each."""
     for note in notes:
         click.secho(f"note: {note.text} [{note.code}]", dim=sys.stdout.isatty())

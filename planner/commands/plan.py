@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner import answer
-from planner.commands.options import (
-    deployment_options,
-    gpu_option,
-    json_option,
-    load_options,
-    model_argument,
-)
+from planner.commands.options import json_option, scenario_options
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
 from planner.units import number, percent, scaled, seconds
+
+if TYPE_CHECKING:
+    from planner import answer
 
 MOST_ROWS = 40
 """Points a table shows; --json gives all."""
 
 
 @click.command()
-@model_argument
-@gpu_option
-@deployment_options
-@load_options
-@click.option("--name", help="Name of the scenario.")
+@scenario_options
 @json_option
 def command(as_json: bool, **fields: Any) -> None:
     """Say what MODEL delivers on an accelerator, what binds it and what fits.
@@ -62,13 +54,15 @@ def verdict(result: answer.Plan) -> str:
 
 def _in_practice(result: answer.Plan) -> str:
     """Where calibrated times are bound by something other than the roofline's memory."""
-    found: dict[str, list[int]] = {}
+    batches_by_bound: dict[str, list[int]] = {}
     for point in result.points:
         if point.bound != "memory":
-            found.setdefault(point.bound, []).append(point.batch)
-    if not found or result.limits.crossover_batch is not None:
+            batches_by_bound.setdefault(point.bound, []).append(point.batch)
+    if not batches_by_bound or result.limits.crossover_batch is not None:
         return ""
-    places = (f"{bound}-bound at batch {_span(batches)}" for bound, batches in found.items())
+    places = (
+        f"{bound}-bound at batch {_span(batches)}" for bound, batches in batches_by_bound.items()
+    )
     return f" As calibrated, {' and '.join(places)}."
 
 
@@ -155,14 +149,14 @@ def _print_serving(serving: answer.Serving) -> None:
     )
 
 
-def _workers(found: answer.Disaggregated | None) -> list[tuple[str, str, str]]:
-    if found is None:
+def _workers(state: answer.DisaggregationAnswer | None) -> list[tuple[str, str, str]]:
+    if state is None:
         return []
-    split = f"of {found.gpus_per_prefill} GPUs, per decode worker of {found.gpus_per_decode}"
+    split = f"of {state.gpus_per_prefill} GPUs, per decode worker of {state.gpus_per_decode}"
     return [
-        ("prefill workers", number(found.prefill_per_decode), split),
-        ("cache transfer", seconds(found.transfer_s), "per prompt"),
-        ("per GPU", _tokens(found.output_tokens_per_s_per_gpu), "over both kinds"),
+        ("prefill workers", number(state.prefill_per_decode), split),
+        ("cache transfer", seconds(state.transfer_s), "per prompt"),
+        ("per GPU", _tokens(state.output_tokens_per_s_per_gpu), "over both kinds"),
     ]
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.commands.options import FORMAT_OPTIONS, json_option, model_argument
+from planner.commands.options import format_options, json_option, model_argument
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
 from planner.units import number, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from planner.plans.recommend import Choice
+    from planner.plans.recommend import Option
 
 
 @click.command()
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--percentile", type=float, default=50, help="Percentile of the limit.")
 @click.option("--tp", type=int, help="Tensor-parallel ranks; default the fewest that fit.")
 @click.option("--best-tp", is_flag=True, help="Try every TP and keep the most tokens/s per GPU.")
+@format_options
 @json_option
 def command(
     as_json: bool,
@@ -53,7 +54,7 @@ def command(
         print_json(result)
         return
     if not result.choices:
-        print_verdict("No accelerator asked about can run this.")
+        print_verdict("None of these accelerators can run this.")
     else:
         best = result.choices[0]
         print_verdict(
@@ -97,9 +98,5 @@ def command(
     print_notes(result.notes)
 
 
-def _named(choice: Choice) -> str:
+def _named(choice: Option) -> str:
     return choice.gpu + (" (announced)" if choice.status == "announced" else "")
-
-
-for _option in reversed(FORMAT_OPTIONS):
-    command = _option(command)

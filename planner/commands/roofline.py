@@ -6,13 +6,14 @@ import json
 
 import click
 
+from planner.commands.options import json_option
 from planner.commands.output import print_table
 from planner.units import number, scaled
 
 
 @click.command()
 @click.option("--gpu", "gpus", multiple=True, metavar="GPU", help="Accelerator; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def command(gpus: tuple[str, ...], as_json: bool) -> None:
     """Show peak, bandwidth and ridge point of each format, spec and measured side by side."""
     from planner.step.ridges import ridges

@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from planner.commands.options import NUMBERS, json_option, model_argument
+from planner.commands.options import (
+    NUMBERS,
+    attention_dp_option,
+    engine_option,
+    ep_option,
+    json_option,
+    model_argument,
+    pp_option,
+)
 from planner.commands.output import print_json
 
 
@@ -24,10 +32,10 @@ def _words(_: click.Context, __: click.Parameter, value: str | None) -> list[str
 @click.option("--context", type=NUMBERS, default="8192", help="Contexts.")
 @click.option("--weights", callback=_words, metavar="FORMAT[,…]", help="Weight formats.")
 @click.option("--kv", callback=_words, metavar="FORMAT[,…]", help="KV cache formats.")
-@click.option("--pp", type=int, default=1, help="Pipeline stages.")
-@click.option("--ep", type=int, default=1, help="Expert-parallel ranks.")
-@click.option("--attention-dp", type=int, default=1, help="Attention data-parallel ranks.")
-@click.option("--engine", metavar="ENGINE", help="vllm, sglang, trtllm or llama.cpp.")
+@pp_option
+@ep_option
+@attention_dp_option
+@engine_option
 @json_option
 def command(
     as_json: bool,

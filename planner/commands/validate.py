@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.commands.options import json_option
 from planner.commands.output import print_table
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ COLUMNS: dict[Kind, tuple[str, ...]] = {
     type=click.Path(dir_okay=False, path_type=Path),
     help="Without ROWS_CSV: write the report there, its charts beside it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
+@json_option
 def command(
     rows_csv: Path | None, predictions: Path | None, report_md: Path | None, as_json: bool
 ) -> None:
@@ -68,11 +69,11 @@ def command(
     rows = read_rows(rows_csv)
     if not rows:
         raise click.ClickException(f"rows: {rows_csv} holds no rows")
-    found = predict(rows)
-    lines = report.report(rows, found)
+    predicted = predict(rows)
+    lines = report.report(rows, predicted)
     if predictions is not None:
-        _write(predictions, rows[0].kind, found)
-    content = report.as_json(rows, found, lines)
+        _write(predictions, rows[0].kind, predicted)
+    content = report.as_json(rows, predicted, lines)
     if as_json:
         click.echo(json.dumps(content, indent=2))
         return
@@ -98,41 +99,41 @@ def _summary(holdout: Holdout) -> dict[str, Any]:
     from planner.accuracy import report
     from planner.accuracy.accuracy import WAYS
 
-    found: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
     for way in WAYS:
-        held = list(holdout.fitted() if way == "nothing" else holdout.held(way))
-        found[way] = []
-        for kind in dict.fromkeys(one.row.kind for one in held):
-            rows = [one.row for one in held if one.row.kind == kind]
-            predictions = [one.prediction for one in held if one.row.kind == kind]
+        held_out = list(holdout.fitted() if way == "nothing" else holdout.held(way))
+        errors[way] = []
+        for kind in dict.fromkeys(one.row.kind for one in held_out):
+            rows = [one.row for one in held_out if one.row.kind == kind]
+            predictions = [one.prediction for one in held_out if one.row.kind == kind]
             lines = report.report(rows, predictions)
-            found[way].append(report.as_json(rows, predictions, lines))
-    return {"edition": holdout.refit.edition, "left_out": found}
+            errors[way].append(report.as_json(rows, predictions, lines))
+    return {"edition": holdout.refit.edition, "left_out": errors}
 
 
 def _report(holdout: Holdout, report_md: Path | None, quiet: bool) -> None:
     from planner.accuracy.accuracy import report
 
-    found = report(holdout)
+    written = report(holdout)
     if report_md is None:
-        click.echo(found.text)
+        click.echo(written.text)
         return
     folder = report_md.parent / "accuracy"
     folder.mkdir(parents=True, exist_ok=True)
-    report_md.write_text(found.text, encoding="utf-8")
-    for name, text in found.charts.items():
+    report_md.write_text(written.text, encoding="utf-8")
+    for name, text in written.charts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    click.echo(f"{report_md}, {len(found.charts)} charts in {folder}", err=quiet)
+    click.echo(f"{report_md}, {len(written.charts)} charts in {folder}", err=quiet)
 
 
-def _write(path: Path, kind: Kind, found: Sequence[Prediction]) -> None:
+def _write(path: Path, kind: Kind, predicted: Sequence[Prediction]) -> None:
     from planner.calibration.intervals import NEARNESS
 
     names, measured = COLUMNS[kind], NEARNESS[0]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("row", *names, "note"))
-        for one in found:
+        for one in predicted:
             values = (one.values.get(name) for name in names)
             cells = ("" if value is None else f"{value:.6g}" for value in values)
             near = [one.nearness] if one.nearness and one.nearness != measured else []

@@ -34,7 +34,7 @@ class ComparisonRequest(BaseModel):
     def _consistent(self) -> Self:
         count = len(self.scenarios)
         if self.baseline >= count:
-            raise ValueError(f"baseline: {self.baseline} asked; accepted: 0 to {count - 1}")
+            raise ValueError(f"baseline: {self.baseline} is no index; accepted: 0 to {count - 1}")
         if self.labels is not None and len(self.labels) != count:
             raise ValueError(f"labels: {len(self.labels)} given; accepted: {count}, one each")
         return self
@@ -85,7 +85,7 @@ class Pareto(Answer):
     dominated: list[Dominated]
 
 
-class Step(Answer):
+class Change(Answer):
     """Fields changed together: one, or several where one alone is not possible."""
 
     fields: list[str]
@@ -119,7 +119,7 @@ class Attribution(Answer):
     baseline: str
     other: str
     verdict: str
-    steps: list[Step]
+    steps: list[Change]
     contributions: list[Contribution]
     kernels: list[KernelDifference]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.compare.answers import Attribution, Contribution, KernelDifference, Step
+from planner.compare.answers import Attribution, Change, Contribution, KernelDifference
 from planner.compare.exact import Grid
 from planner.compare.figures import FIGURES, Answered
 from planner.scenario import Scenario
@@ -27,38 +27,40 @@ Answerer = Callable[[Scenario], Answered]
 class Path:
     """The way from the baseline to another scenario; an answer before and after every step."""
 
-    steps: list[Step]
+    steps: list[Change]
     answers: list[Answered]
 
 
-def path(baseline: Answered, other: Answered, ask: Answerer) -> Path:
+def path(baseline: Answered, other: Answered, answer_one: Answerer) -> Path:
     """Change one field at a time, in the order of the scenario's fields.
 
     Where a change alone is impossible it is made together with the next one. The order counts: a
     step's contribution is what it does after the steps before it.
     """
-    steps: list[Step] = []
+    steps: list[Change] = []
     answers = [baseline]
-    changed = [f for f in FIELDS if getattr(baseline.asked, f) != getattr(other.asked, f)]
+    changed = [f for f in FIELDS if getattr(baseline.scenario, f) != getattr(other.scenario, f)]
     together: list[str] = []
-    current = baseline.asked
+    current = baseline.scenario
     for index, field in enumerate(changed):
         together.append(field)
-        update = {name: getattr(other.asked, name) for name in together}
+        update = {name: getattr(other.scenario, name) for name in together}
         last = index == len(changed) - 1
-        found = other if last else _possible(current, update, ask)
-        if found is None:
+        answered = other if last else _possible(current, update, answer_one)
+        if answered is None:
             continue
         before = {name: getattr(current, name) for name in together}
-        steps.append(Step(fields=together, before=before, after=update))
-        answers.append(found)
-        current, together = found.asked, []
+        steps.append(Change(fields=together, before=before, after=update))
+        answers.append(answered)
+        current, together = answered.scenario, []
     return Path(steps, answers)
 
 
-def _possible(current: Scenario, update: dict[str, object], ask: Answerer) -> Answered | None:
+def _possible(
+    current: Scenario, update: dict[str, object], answer_one: Answerer
+) -> Answered | None:
     try:
-        return ask(Scenario.model_validate({**current.model_dump(), **update}))
+        return answer_one(Scenario.model_validate({**current.model_dump(), **update}))
     except ValueError:
         return None
 
@@ -67,7 +69,7 @@ def attribution(way: Path, labels: tuple[str, str], grids: dict[str, Grid]) -> A
     """Return what each step contributes to each figure, on the grids the table is on."""
     contributions = []
     for figure in FIGURES:
-        values = [figure.read(found) for found in way.answers]
+        values = [figure.read(answered) for answered in way.answers]
         known = [value for value in values if value is not None]
         if not figure.attributed or len(known) < len(values) or len(values) < 2:
             continue
@@ -124,21 +126,23 @@ def _times(of: Answered, grid: Grid) -> dict[str, float]:
     return times
 
 
-def _verdict(labels: tuple[str, str], steps: list[Step], contributions: list[Contribution]) -> str:
+def _verdict(
+    labels: tuple[str, str], steps: list[Change], contributions: list[Contribution]
+) -> str:
     """Return the difference in time per token in one sentence."""
-    found = next((c for c in contributions if c.figure == "tpot_s"), None)
-    if found is None:
+    tpot = next((c for c in contributions if c.figure == "tpot_s"), None)
+    if tpot is None:
         return f"{labels[1]} asks the same question as {labels[0]}"
-    if found.difference == 0.0:
+    if tpot.difference == 0.0:
         return f"{labels[1]} takes as long per token as {labels[0]}"
-    way = "longer" if found.difference > 0 else "less"
+    way = "longer" if tpot.difference > 0 else "less"
     parts = ", ".join(
         f"{'+'.join(step.fields)} {_signed(value)}"
-        for step, value in zip(steps, found.steps, strict=True)
+        for step, value in zip(steps, tpot.steps, strict=True)
     )
     return (
-        f"{labels[1]} takes {seconds(abs(found.difference))} {way} per token than {labels[0]} "
-        f"({seconds(found.baseline)} → {seconds(found.other)}): {parts}"
+        f"{labels[1]} takes {seconds(abs(tpot.difference))} {way} per token than {labels[0]} "
+        f"({seconds(tpot.baseline)} → {seconds(tpot.other)}): {parts}"
     )
 
 

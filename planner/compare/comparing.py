@@ -16,7 +16,7 @@ from planner.compare.answers import (
 )
 from planner.compare.attribution import Path, attribution, path
 from planner.compare.exact import Grid
-from planner.compare.figures import FIGURES, Answered, Figure, answered
+from planner.compare.figures import FIGURES, Answered, ComparedFigure, answered
 from planner.plans.editions import current_editions
 from planner.scenario import Scenario
 
@@ -34,19 +34,19 @@ def compare(request: ComparisonRequest) -> Comparison:
     serving = all(scenario.isl is not None for scenario in request.scenarios)
     notes = _notes(request.scenarios, serving)
 
-    def ask(scenario: Scenario) -> Answered:
+    def answer_one(scenario: Scenario) -> Answered:
         return answered(scenario, request.usd_per_gpu_hour, serving)
 
-    found = [ask(scenario) for scenario in request.scenarios]
-    base = found[request.baseline]
+    answers = [answer_one(scenario) for scenario in request.scenarios]
+    base = answers[request.baseline]
     ways = {
-        label: path(base, other, ask)
-        for label, other in zip(labels, found, strict=True)
+        label: path(base, other, answer_one)
+        for label, other in zip(labels, answers, strict=True)
         if other is not base
     }
-    grids = {figure.name: _grid(figure, found, ways) for figure in FIGURES}
-    rows = [_row(figure, found, labels, request.baseline, grids) for figure in FIGURES]
-    pareto = _pareto(rows, found, labels)
+    grids = {figure.name: _grid(figure, answers, ways) for figure in FIGURES}
+    rows = [_row(figure, answers, labels, request.baseline, grids) for figure in FIGURES]
+    pareto = _pareto(rows, answers, labels)
     if "usd_per_million_tokens" not in pareto.criteria:
         notes.append(
             NoteAnswer(code="no_price", text="an accelerator has no price: cost is left out")
@@ -56,7 +56,7 @@ def compare(request: ComparisonRequest) -> Comparison:
     ]
     return Comparison(
         baseline=labels[request.baseline],
-        columns=[_column(label, one) for label, one in zip(labels, found, strict=True)],
+        columns=[_column(label, one) for label, one in zip(labels, answers, strict=True)],
         figures=rows,
         winners={row.figure: row.best for row in rows if row.better is not None and row.best},
         pareto=pareto,
@@ -91,7 +91,7 @@ def _notes(scenarios: Sequence[Scenario], serving: bool) -> list[NoteAnswer]:
 def _column(label: str, of: Answered) -> Column:
     return Column(
         label=label,
-        scenario=of.asked,
+        scenario=of.scenario,
         batch=of.point.batch,
         context=of.point.context,
         gpus=of.gpus,
@@ -102,21 +102,21 @@ def _column(label: str, of: Answered) -> Column:
     )
 
 
-def _grid(figure: Figure, found: Sequence[Answered], ways: dict[str, Path]) -> Grid:
+def _grid(figure: ComparedFigure, answers: Sequence[Answered], ways: dict[str, Path]) -> Grid:
     """Return one grid for a figure of all scenarios and of every step between them."""
-    seen = [*found, *(one for way in ways.values() for one in way.answers)]
+    seen = [*answers, *(one for way in ways.values() for one in way.answers)]
     return Grid.over(value for one in seen if (value := figure.read(one)) is not None)
 
 
 def _row(
-    figure: Figure,
-    found: Sequence[Answered],
+    figure: ComparedFigure,
+    answers: Sequence[Answered],
     labels: Sequence[str],
     baseline: int,
     grids: dict[str, Grid],
 ) -> FigureRow:
     grid = grids[figure.name]
-    raw = [figure.read(one) for one in found]
+    raw = [figure.read(one) for one in answers]
     values = [None if value is None else grid.snap(value) for value in raw]
     base = values[baseline]
     return FigureRow(
@@ -127,12 +127,15 @@ def _row(
         values=values,
         differences=[None if v is None or base is None else v - base for v in values],
         ratios=[None if v is None or not base else v / base for v in values],
-        best=_best(figure, values, [one.plan.memory.fits for one in found], labels),
+        best=_best(figure, values, [one.plan.memory.fits for one in answers], labels),
     )
 
 
 def _best(
-    figure: Figure, values: Sequence[float | None], fits: Sequence[bool], labels: Sequence[str]
+    figure: ComparedFigure,
+    values: Sequence[float | None],
+    fits: Sequence[bool],
+    labels: Sequence[str],
 ) -> list[str]:
     known = [v for v, fit in zip(values, fits, strict=True) if v is not None and fit]
     if figure.better is None or len(known) < 2 or len(set(known)) == 1:
@@ -142,7 +145,9 @@ def _best(
     return [label for label, value, fit in together if fit and value == best]
 
 
-def _pareto(rows: Sequence[FigureRow], found: Sequence[Answered], labels: Sequence[str]) -> Pareto:
+def _pareto(
+    rows: Sequence[FigureRow], answers: Sequence[Answered], labels: Sequence[str]
+) -> Pareto:
     """Return the Pareto set among the scenarios that fit, over criteria that all of them have."""
     used = [row for row in rows if row.figure in CRITERIA and None not in row.values]
     scores = {
@@ -151,7 +156,7 @@ def _pareto(rows: Sequence[FigureRow], found: Sequence[Answered], labels: Sequen
             for row in used
             for v in [row.values[index]]
         )
-        for index, (label, one) in enumerate(zip(labels, found, strict=True))
+        for index, (label, one) in enumerate(zip(labels, answers, strict=True))
         if one.plan.memory.fits
     }
     dominated = []

@@ -18,7 +18,7 @@ from planner.workload.distributions import mean_context
 class Answered:
     """A scenario with its plan and what it costs."""
 
-    asked: Scenario
+    scenario: Scenario
     plan: answer.Plan
     step: answer.Plan
     """The plan whose last point and kernels are compared: of the batch the engine runs, in a
@@ -55,7 +55,7 @@ class Answered:
 
 def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> Answered:
     """Answer a scenario; raises ValueError as `plan` does."""
-    found = plan(scenario)
+    whole = plan(scenario)
     accelerator = get_accelerator(scenario.gpu)
     split = Sharding(scenario.tp, scenario.pp, scenario.ep, scenario.attention_dp)
     known = None if accelerator.id in prices else price_per_hour(accelerator.part)
@@ -63,23 +63,23 @@ def answered(scenario: Scenario, prices: Mapping[str, float], serving: bool) -> 
     source = "given with the request" if accelerator.id in prices else ""
     if known:
         source = f"median of {known.providers} on-demand prices, {known.oldest_date}…{known.date}"
-    apart = found.serving.disaggregated if serving and found.serving else None
+    apart = whole.serving.disaggregated if serving and whole.serving else None
     return Answered(
-        asked=scenario,
-        plan=found,
-        step=_running(scenario, found) if serving else found,
-        serving=found.serving if serving else None,
+        scenario=scenario,
+        plan=whole,
+        step=_running(scenario, whole) if serving else whole,
+        serving=whole.serving if serving else None,
         gpus=apart.gpus if apart else split.gpus * scenario.replicas,
         usd_per_gpu_hour=price,
         price_source=source,
     )
 
 
-def _running(scenario: Scenario, found: answer.Plan) -> answer.Plan:
+def _running(scenario: Scenario, whole: answer.Plan) -> answer.Plan:
     """Return the plan of the step an engine runs in its steady state."""
-    served = found.serving
+    served = whole.serving
     if served is None or scenario.isl is None or scenario.osl is None:
-        return found
+        return whole
     state = {
         "batch": [max(1, round(served.running_batch))],
         "context": [mean_context(scenario.isl, scenario.osl)],
@@ -92,7 +92,7 @@ def _running(scenario: Scenario, found: answer.Plan) -> answer.Plan:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ComparedFigure:
     """One figure: how it is read, and which direction is better."""
 
     name: str
@@ -113,8 +113,8 @@ def _cost(of: Answered) -> float | None:
 
 
 FIGURES = (
-    Figure("tpot_s", "time per output token", "s", "lower", _tpot, attributed=True),
-    Figure(
+    ComparedFigure("tpot_s", "time per output token", "s", "lower", _tpot, attributed=True),
+    ComparedFigure(
         "ttft_s",
         "time to first token",
         "s",
@@ -122,7 +122,7 @@ FIGURES = (
         lambda of: of.serving.ttft_s.p50 if of.serving else None,
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "tokens_per_s",
         "output of all replicas",
         "token/s",
@@ -130,7 +130,7 @@ FIGURES = (
         lambda of: of.tokens_per_s,
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "tokens_per_s_per_gpu",
         "output of one GPU",
         "token/s",
@@ -138,7 +138,7 @@ FIGURES = (
         lambda of: of.tokens_per_s / of.gpus,
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "tokens_per_s_per_user",
         "what one user sees",
         "token/s",
@@ -146,7 +146,7 @@ FIGURES = (
         lambda of: 1.0 / _tpot(of),
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "usd_per_million_tokens",
         "cost of a million output tokens",
         "USD",
@@ -154,7 +154,7 @@ FIGURES = (
         _cost,
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "usd_per_hour",
         "cost of all GPUs",
         "USD/h",
@@ -162,10 +162,10 @@ FIGURES = (
         lambda of: of.usd_per_hour,
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "gpus", "GPUs over all replicas and prefill workers", "", "lower", lambda of: float(of.gpus)
     ),
-    Figure(
+    ComparedFigure(
         "roofline_tpot_s",
         "time per output token on the datasheet roofline",
         "s",
@@ -173,7 +173,7 @@ FIGURES = (
         lambda of: of.point.roofline_tpot_s,
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "arithmetic_intensity",
         "of the decode step",
         "FLOP/byte",
@@ -181,37 +181,37 @@ FIGURES = (
         lambda of: of.point.arithmetic_intensity,
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "ridge_point",
         "of the format most FLOPs run in",
         "FLOP/byte",
         None,
         lambda of: of.plan.limits.ridge_point,
     ),
-    Figure(
+    ComparedFigure(
         "saturation_intensity",
         "intensity as the batch grows",
         "FLOP/byte",
         None,
         lambda of: of.plan.limits.saturation_intensity,
     ),
-    Figure(
+    ComparedFigure(
         "crossover_batch",
         "batch where decode turns compute-bound",
         "",
         None,
         lambda of: _whole(of.plan.limits.crossover_batch),
     ),
-    Figure(
+    ComparedFigure(
         "knee_batch",
         "batch where throughput bends",
         "",
         None,
         lambda of: _whole(of.plan.limits.knee_batch),
     ),
-    Figure("mbu", "share of peak bandwidth", "", None, lambda of: of.point.mbu),
-    Figure("mfu", "share of peak arithmetic", "", None, lambda of: of.point.mfu),
-    Figure(
+    ComparedFigure("mbu", "share of peak bandwidth", "", None, lambda of: of.point.mbu),
+    ComparedFigure("mfu", "share of peak arithmetic", "", None, lambda of: of.point.mfu),
+    ComparedFigure(
         "flops",
         "of one step, over all GPUs of a replica",
         "FLOP",
@@ -219,7 +219,7 @@ FIGURES = (
         lambda of: of.point.flops,
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "bytes",
         "moved in one step, over all GPUs of a replica",
         "byte",
@@ -227,35 +227,35 @@ FIGURES = (
         lambda of: of.point.bytes,
         attributed=True,
     ),
-    Figure(
+    ComparedFigure(
         "weights_bytes_per_gpu",
         "weights in each GPU's memory",
         "byte",
         "lower",
         lambda of: of.plan.memory.weights_bytes_per_gpu,
     ),
-    Figure(
+    ComparedFigure(
         "kv_bytes_per_token",
         "cache of one token of a sequence",
         "byte",
         "lower",
         lambda of: of.plan.memory.kv_bytes_per_token,
     ),
-    Figure(
+    ComparedFigure(
         "kv_pool_tokens",
         "tokens the caches of a replica hold",
         "token",
         "higher",
         lambda of: _whole(of.plan.memory.kv_pool_tokens),
     ),
-    Figure(
+    ComparedFigure(
         "max_batch",
         "largest batch that fits",
         "",
         "higher",
         lambda of: _whole(of.plan.memory.max_batch),
     ),
-    Figure(
+    ComparedFigure(
         "max_context",
         "longest context that fits",
         "token",

@@ -59,7 +59,8 @@ def _markdown(comparison: Comparison) -> Iterator[str]:
     used = comparison.editions
     yield ""
     yield (
-        f"Editions: models {used.models}, hardware {used.hardware}, calibration {used.calibration}."
+        f"Editions: models {used.models}, hardware {used.hardware}, engines {used.engines}, "
+        f"calibration {used.calibration}."
     )
 
 

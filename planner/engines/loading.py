@@ -116,31 +116,21 @@ def _linears(
 def _experts(
     part: Part, group: LayerGroup, formats: Formats, sharding: Sharding, rules: Loading
 ) -> Iterator[tuple[float, float]]:
-    experts, _, params = part.routed()
-    if not experts:
+    routed = part.routed()
+    if routed is None:
         return
     weights = formats.weights["experts"]
-    size = experts * params * weights.bytes / sharding.ranks
+    ups = routed.ups
     multiple = rules.expert_multiple.get(weights.id, 1)
-    width = getattr(part, "width", 0)
-    if multiple == 1 or not width:
-        up_share = 2 / 3 if getattr(part, "gated", True) else 1 / 2
-        yield size * up_share, group.copies
-        yield size * (1 - up_share), group.copies
+    if multiple == 1:
+        size = routed.experts * routed.params * weights.bytes / sharding.ranks
+        yield size * ups / (ups + 1), group.copies
+        yield size / (ups + 1), group.copies
         return
-    inner = expert_inputs(part)
-    split = width / (sharding.ranks / sharding.ep)
-    ups = 2 if getattr(part, "gated", True) else 1
-    each = experts * weights.bytes / sharding.ep
-    yield each * ups * split * _padded(inner, multiple), group.copies
-    yield each * inner * _padded(split, multiple), group.copies
-
-
-def expert_inputs(part: Part) -> float:
-    """Return the width routed experts read and write: the hidden size, or a narrower latent [-]."""
-    inner: float | None = getattr(part, "inner", None)
-    hidden: float = getattr(part, "hidden", 0)
-    return inner or hidden
+    split = routed.width / (sharding.ranks / sharding.ep)
+    each = routed.experts * weights.bytes / sharding.ep
+    yield each * ups * split * _padded(routed.inputs, multiple), group.copies
+    yield each * routed.inputs * _padded(split, multiple), group.copies
 
 
 def _padded(width: float, multiple: int) -> float:
@@ -181,12 +171,5 @@ def _copies_any(spec: ModelSpec, rules: Loading) -> bool:
 
 def _rotary_widths(spec: ModelSpec) -> set[int]:
     """Widths of the rotary tables: one each head width, or rotary part of a latent's head."""
-    widths: set[int] = set()
-    for group in spec.groups:
-        for part in group.block.mixers:
-            width = getattr(part, "rope_dim", None)
-            if width is None and part.caches():
-                width = getattr(part, "head_dim", None)
-            if width:
-                widths.add(width)
-    return widths
+    widths = (part.rotary_width for group in spec.groups for part in group.block.mixers)
+    return {width for width in widths if width}

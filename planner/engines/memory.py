@@ -129,13 +129,14 @@ def plan_memory(
     `fraction` (its gpu_memory_utilization, mem_fraction_static …) [-]. KV heads replicate when TP
     exceeds them, a latent is never split; a pipeline divides layers, attention DP sequences.
     """
-    engine = engine.on(accelerator)
+    engine = engine.on(accelerator, sharding.tp)
     taken = {
         "weights": loaded_bytes(spec, formats, sharding, engine.loading),
         "activation": activation_bytes(
             spec, formats, sharding, engine.overheads, engine.chunk_tokens, engine.max_sequences
         ),
         "buffers": buffer_bytes(sharding, engine.overheads, _linked(accelerator, sharding)),
+        "graphs": graph_bytes(spec, sharding, engine.overheads),
     }
     pool = requested_bytes(accelerator, sharding, engine, fraction, taken)
     sequence = sequence_bytes(spec, sharding, formats)
@@ -151,7 +152,7 @@ def plan_memory(
         max_sequences=engine.max_sequences,
         activation_bytes_per_gpu=taken["activation"],
         buffer_bytes_per_gpu=taken["buffers"],
-        graph_bytes_per_gpu=graph_bytes(spec, sharding, engine.overheads),
+        graph_bytes_per_gpu=taken["graphs"],
         block_tokens=engine.kv_block_tokens,
         state_share=engine.paging.state_share if sequence.state and sequence.per_token else 0.0,
     )
@@ -218,7 +219,7 @@ def engine_report(
     longest = max_model_len or spec.max_context or 2**17
     if engine.whole_model:
         return _whole_report(spec, formats, engine, longest, latent)
-    engine = engine.on(accelerator)
+    engine = engine.on(accelerator, sharding.tp)
     found = plan_memory(spec, accelerator, sharding, formats, engine, fraction)
     pool = found.kv_pool_bytes_per_gpu
     tokens = printed_tokens(

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.engines.loading import expert_inputs
-from planner.models.parts import Formats, Part
+from planner.models.parts import Formats, Part, RoutedExperts
 from planner.models.spec import ModelSpec
 from planner.step.parallel import Sharding
 
@@ -65,13 +64,13 @@ class Reserve:
 
     def of(self, total: float, chunk_tokens: int, graph_sequences: int, gpus: int) -> float:
         """Return the reserve on a device with `total` bytes [byte]."""
-        kept = (
+        reserve = (
             self.bytes
             + self.bytes_per_chunk_token * chunk_tokens
             + self.bytes_per_graph_sequence * graph_sequences
             + self.bytes_per_gpu * gpus
         )
-        return max(kept, self.least_bytes) if total >= self.least_from_bytes else kept
+        return max(reserve, self.least_bytes) if total >= self.least_from_bytes else reserve
 
 
 def activation_bytes(
@@ -94,8 +93,8 @@ def activation_bytes(
     layer = workspace = 0.0
     for group in spec.groups:
         for part in group.block.parts:
-            if part.routed()[0]:
-                workspace = max(workspace, _workspace(part, sharding))
+            if routed := part.routed():
+                workspace = max(workspace, _workspace(routed, sharding))
                 continue
             width, narrow = _width(part, formats, sharding)
             copies = rules.layer_copies + (rules.narrow_copies if narrow else 0.0)
@@ -117,11 +116,10 @@ def _width(part: Part, formats: Formats, sharding: Sharding) -> tuple[float, boo
     return (outputs + inputs) * _ACTIVATION_BYTES + (inputs if narrow else 0.0), narrow
 
 
-def _workspace(part: Part, sharding: Sharding) -> float:
+def _workspace(routed: RoutedExperts, sharding: Sharding) -> float:
     """Bytes a token's routed intermediate results take on one GPU [byte]."""
-    top_k = part.routed()[1]
-    width: float = getattr(part, "width", 0) * sharding.ep / sharding.ranks
-    return top_k * (max(2 * width, expert_inputs(part)) + width) * _ACTIVATION_BYTES
+    width = routed.width * sharding.ep / sharding.ranks
+    return routed.top_k * (max(2 * width, routed.inputs) + width) * _ACTIVATION_BYTES
 
 
 def buffer_bytes(sharding: Sharding, rules: Overheads, linked: bool) -> float:

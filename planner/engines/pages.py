@@ -13,8 +13,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.models.latent import LatentAttention
-from planner.models.parts import Cache, Formats, Part
+from planner.models.caches import Cache
+from planner.models.parts import Formats, Part
 from planner.models.spec import ModelSpec
 from planner.step.parallel import Sharding
 
@@ -56,39 +56,41 @@ def kinds(
     how a latent is kept: `latent`, `latent_and_values` (transposed once more), or `expanded` into
     keys and values of every head.
     """
-    found: dict[tuple[float, float, float], float] = {}
+    layers_by_kind: dict[tuple[float, float, float], float] = {}
     for group in spec.groups:
         count = group.count / sharding.pp
         for part in group.block.parts:
             by_window: dict[float, float] = {}
-            for cache in _KEPT[latent](part):
+            for cache in _CACHES_BY_LAYOUT[latent](part):
                 each = cache.elements_per_token * formats.kv.bytes / min(sharding.tp, cache.ways)
                 by_window[cache.window] = by_window.get(cache.window, 0.0) + each
             for window, each in by_window.items():
-                found[each, window, 0.0] = found.get((each, window, 0.0), 0.0) + count
+                layers_by_kind[each, window, 0.0] = (
+                    layers_by_kind.get((each, window, 0.0), 0.0) + count
+                )
             state = sum(
                 s.elements * formats.state.bytes / min(sharding.tp, s.ways) for s in part.states()
             )
             if state and not by_window:
-                found[0.0, math.inf, state] = found.get((0.0, math.inf, state), 0.0) + count
-    return [Kind(layers, *key) for key, layers in found.items()]
+                layers_by_kind[0.0, math.inf, state] = (
+                    layers_by_kind.get((0.0, math.inf, state), 0.0) + count
+                )
+    return [Kind(layers, *key) for key, layers in layers_by_kind.items()]
 
 
 def _expanded(part: Part) -> tuple[Cache, ...]:
-    if not isinstance(part, LatentAttention):
-        return part.caches()
-    return (Cache(part.heads * (part.nope_dim + part.rope_dim + part.v_dim), part.heads),)
+    latent = part.latent_cache
+    return part.caches() if latent is None else (latent.expanded,)
 
 
-def _twice(part: Part) -> tuple[Cache, ...]:
-    if not isinstance(part, LatentAttention):
-        return part.caches()
-    return (*part.caches(), Cache(part.kv_rank, 1))
+def _with_values(part: Part) -> tuple[Cache, ...]:
+    latent = part.latent_cache
+    return part.caches() if latent is None else (*part.caches(), Cache(latent.rank, 1))
 
 
-_KEPT: dict[str, Callable[[Part], tuple[Cache, ...]]] = {
+_CACHES_BY_LAYOUT: dict[str, Callable[[Part], tuple[Cache, ...]]] = {
     "latent": lambda part: part.caches(),
-    "latent_and_values": _twice,
+    "latent_and_values": _with_values,
     "expanded": _expanded,
 }
 """Caches of a part by how latents are kept."""

@@ -1,30 +1,32 @@
 """Serving engines as data: what each reserves, defaults to and allows.
 
 A profile is a table of figures, each with its source and confidence (documented, source_code,
-fitted, assumed). Figures that depend on the device's memory or drift with versions are rows of
-overrides beside it; no code knows an engine by name.
+fitted, assumed). A figure is a value, a table of values by device and split, or a default of the
+engine's own, taken from what its package says at a version (`planner.engines.defaults`). Figures
+that drift otherwise are rows of overrides by version. No code knows an engine by name.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
+from planner.engines.defaults import Release, Rows, release_of
 from planner.engines.loading import Loading
+from planner.engines.names import NEUTRAL, device_data, engine_data, engine_names
 from planner.engines.overheads import Overheads, Reserve
 from planner.engines.pages import Paging
+from planner.engines.rows import GIB, condition, is_table, row_anywhere, row_for
+from planner.engines.versions import Version, numbers, version_of
+from planner.errors import InvalidInput
 from planner.hw import Accelerator
 
-EDITION = "2026-11-29"
-GIB = 2.0**30
+__all__ = ["GIB", "Engine", "Sourced", "UnknownEngine", "engines", "get_engine", "reported_bytes"]
 
 
-class UnknownEngine(ValueError):
+class UnknownEngine(InvalidInput):
     """An engine that has no profile."""
 
 
@@ -34,11 +36,15 @@ class Sourced:
 
     source: str
     confidence: str
+    default_of: str = ""
+    """The release it is a default of, and for which devices: `vLLM 0.33.0 default from 70 GiB`."""
+    argument: str = ""
+    """The engine's own name for it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Engine:
-    """The profile of an engine, on a device once `on` was called."""
+    """The profile of an engine at a version, on a device once `on` was called."""
 
     id: str
     name: str
@@ -76,7 +82,12 @@ class Engine:
     profiled_with: str = ""
     """Which of `backends` the other figures were read or measured with."""
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """First and last version they were read or measured at: `release`, `date` or `build`."""
+    """First and last version at which what it takes of memory was measured, by what a version is:
+    `release`, `date` or `build`."""
+    measured: tuple[str, ...] = ()
+    """How runs of it on record were measured: serving, static, bench; empty where none is."""
+    release: str = ""
+    """The release whose defaults these are; empty where no package was read."""
     reserve: Reserve | None = None
     """The rule for what is kept free, where it replaces the fraction."""
     loading: Loading = field(default_factory=Loading)
@@ -84,128 +95,126 @@ class Engine:
     paging: Paging = field(default_factory=Paging)
     figures: Mapping[str, Sourced] = field(default_factory=dict)
     """Source and confidence of each figure, by its name (`overheads.graph_bytes`)."""
-    by_memory: tuple[Mapping[str, Any], ...] = ()
+    tables: Mapping[str, tuple[Rows, Sourced]] = field(default_factory=dict)
+    """Figures that depend on the device or the split, by name; none once `on` was called."""
 
-    def on(self, accelerator: Accelerator) -> Engine:
-        """Return the profile with the figures that depend on a device's memory set for it."""
-        return _on(self, accelerator) if self.by_memory else self
+    def on(self, accelerator: Accelerator, tp: int = 1) -> Engine:
+        """Return the profile with the figures set that depend on the device and on how many GPUs
+        share a layer, `tp` [-]."""
+        return _on(self, accelerator, tp) if self.tables else self
+
+    def value(self, name: str) -> Any:
+        """Return a figure by its name in `figures`."""
+        owner, _, attribute = name.rpartition(".")
+        return getattr(getattr(self, owner) if owner else self, attribute)
+
+    def stated(self, name: str) -> str:
+        """Return a figure and where it comes from: `0.92 (vLLM 0.33.0 default)`, `16 (vLLM:
+        documented)`."""
+        figure = self.figures[name]
+        origin = figure.default_of or f"{self.name}: {figure.confidence.replace('_', ' ')}"
+        return f"{self.value(name)} ({origin})"
 
     def kv_format(self, weights: Iterable[str]) -> str | None:
         """Return the cache format for these weight formats; None leaves it to the model."""
-        found = (self.kv_by_weights[name] for name in weights if name in self.kv_by_weights)
-        return next(found, self.kv_default)
-
-
-@cache
-def _data() -> dict[str, Any]:
-    path = Path(__file__).with_name("data") / f"engines-{EDITION}.json"
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
+        own = (self.kv_by_weights[name] for name in weights if name in self.kv_by_weights)
+        return next(own, self.kv_default)
 
 
 def engines() -> Mapping[str, Engine]:
     """Return all profiles by id, of the newest version."""
-    return {name: get_engine(name) for name in _data()["engines"]}
+    return {name: get_engine(name) for name in engine_data()["engines"]}
+
+
+def never_measured(name: str) -> bool:
+    """Return whether an engine has a profile but no run on record; other names are of runs."""
+    return name in engine_names() and not get_engine(name).measured
 
 
 def get_engine(name: str | None, version: str | None = None) -> Engine:
     """Return the profile of an engine; None is the engine-neutral one.
 
-    `version` is as `release_of` reads it; without one, or one that it does not read, it is the
-    newest. Raises UnknownEngine naming what is accepted.
+    `version` is as `version_of` reads it; without one, or one that it does not read, it is the
+    newest whose defaults were read. Raises UnknownEngine naming what is accepted.
     """
-    key = "neutral" if name is None else name.strip().lower()
-    if key not in _data()["engines"]:
-        accepted = ", ".join(known for known in _data()["engines"] if known != "neutral")
+    key = NEUTRAL if name is None else name.strip().lower()
+    if key not in engine_data()["engines"]:
+        accepted = ", ".join(engine_names())
         raise UnknownEngine(f"engine: unknown engine {name!r}; accepted: {accepted}")
-    return _profile(key, release_of(version or ""))
+    return _profile(key, version_of(version))
 
 
 @lru_cache(maxsize=128)
-def _profile(key: str, release: tuple[str, tuple[int, ...]] | None) -> Engine:
-    entry = _data()["engines"][key]
+def _profile(key: str, version: Version | None) -> Engine:
+    entry = engine_data()["engines"][key]
     figures = dict(entry["figures"])
     for drift in entry.get("by_version", ()):
-        before = drift.get(DRIFTS[release[0]]) if release else None
-        if release and before and release[1] < _numbers(before):
+        before = drift.get(DRIFTS[version[0]]) if version else None
+        if version and before and version[1] < numbers(before):
+            for part in drift.get("without", ()):
+                figures = {name: one for name, one in figures.items() if _owner(name) != part}
             figures.update(drift["figures"])
-    return _built(key, entry, figures)
+    release = release_of(key, version)
+    named = f"{entry['name']} {release.version} default" if release else ""
+    known = {name: _sourced(figure, release, named) for name, figure in figures.items()}
+    profile = Engine(id=key, name=entry["name"], release=release.version if release else "")
+    tables = {name: (rows, text) for name, (rows, text) in known.items() if is_table(rows)}
+    chosen = {name: (row_anywhere(rows), text) for name, (rows, text) in known.items()}
+    return replace(_with(profile, chosen), tables=tables)
 
 
-@lru_cache(maxsize=256)
-def _on(engine: Engine, accelerator: Accelerator) -> Engine:
-    figures = {name: _stated(engine, name) for name in engine.figures}
-    for row in engine.by_memory:
-        excluded = any(word in accelerator.id for word in row.get("except", ()))
-        if (accelerator.memory_bytes or 0) >= row["at_least_gib"] * GIB and not excluded:
-            figures.update(row["figures"])
-    return _built(engine.id, {"name": engine.name}, figures)
-
-
-def _stated(engine: Engine, name: str) -> dict[str, Any]:
-    """Return a figure of a profile in the data's own form."""
-    owner, _, attribute = name.rpartition(".")
-    value = getattr(getattr(engine, owner) if owner else engine, attribute)
-    return {"value": value, "text": engine.figures[name]}
-
-
-def _built(key: str, entry: Mapping[str, Any], figures: Mapping[str, Any]) -> Engine:
-    """Return the profile of a table of figures; dotted names belong to its parts."""
-    parts: dict[str, dict[str, Any]] = {}
-    for name, figure in figures.items():
-        owner, _, attribute = name.rpartition(".")
-        value = figure["value"]
-        parts.setdefault(owner, {})[attribute] = tuple(value) if isinstance(value, list) else value
-    return Engine(
-        id=key,
-        name=entry["name"],
-        figures={name: _sourced(figure) for name, figure in figures.items()},
-        by_memory=tuple(entry.get("by_memory", ())),
-        reserve=Reserve(**parts["reserve"]) if "reserve" in parts else None,
-        loading=Loading(**parts.get("loading", {})),
-        overheads=Overheads(**parts.get("overheads", {})),
-        paging=Paging(**parts.get("paging", {})),
-        **parts.get("", {}),
-    )
-
-
-def _sourced(figure: Mapping[str, Any]) -> Sourced:
-    kept: Sourced | None = figure.get("text")
-    return kept or Sourced(_data()["sources"][figure["source"]], figure["confidence"])
-
-
-_RELEASE = re.compile(r"^v?(\d+(?:\.\d+)+)")
-_DATE = re.compile(r"(20\d\d)-?(0[1-9]|1[0-2])")
-_BUILD = re.compile(r"^b?(\d{3,5})\b")
 DRIFTS = {"release": "before", "date": "before_date", "build": "before_build"}
 """Key of a drift row by what a version is."""
 
 
-def release_of(version: str) -> tuple[str, tuple[int, ...]] | None:
-    """Return what a version is and its numbers, which compare; None where it cannot be read.
-
-    A release ("0.17.0", "1.0.0rc3"), the date of a build ("2025-07", "nightly-dev-20260402") or
-    its number ("b6118", "6118").
-    """
-    version = version.strip()
-    if found := _RELEASE.match(version):
-        return "release", _numbers(found[1])
-    if found := _DATE.search(version):
-        return "date", (int(found[1]), int(found[2]))
-    if found := _BUILD.match(version):
-        return "build", (int(found[1]),)
-    return None
+def _owner(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.split(r"[.-]", version))
+def _sourced(
+    figure: Mapping[str, Any], release: Release | None, named: str
+) -> tuple[Rows, Sourced]:
+    """Return the rows of a figure, and where they come from: an argument's default where the
+    release states one, else what the data says."""
+    argument = figure.get("argument", "")
+    rows = release.rows(argument) if release and argument else ()
+    if release and rows:
+        return rows, Sourced(release.place(argument), "source_code", named, argument)
+    text = Sourced(engine_data()["sources"][figure["source"]], figure["confidence"], "", argument)
+    return tuple(figure.get("rows", ())) or ({"value": figure["value"]},), text
 
 
-@cache
-def _shares() -> dict[str, Any]:
-    path = Path(__file__).with_name("data") / f"device-memory-{EDITION}.json"
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
+_PARTS = {"reserve": Reserve, "loading": Loading, "overheads": Overheads, "paging": Paging}
+"""Groups of figures, by what their dotted names begin with."""
+
+
+def _with(engine: Engine, chosen: Mapping[str, tuple[Mapping[str, Any] | None, Sourced]]) -> Engine:
+    """Return a profile with these figures set; one without a row is left as it is."""
+    parts: dict[str, dict[str, Any]] = {}
+    figures = dict(engine.figures)
+    for name, (row, text) in chosen.items():
+        if row is None:
+            continue
+        owner, _, attribute = name.rpartition(".")
+        value = row["value"]
+        parts.setdefault(owner, {})[attribute] = tuple(value) if isinstance(value, list) else value
+        where = f"{text.default_of} {condition(row)}".strip() if text.default_of else ""
+        figures[name] = replace(text, default_of=where)
+    own = parts.pop("", {})
+    groups = {owner: _group(engine, owner, values) for owner, values in parts.items()}
+    return replace(engine, figures=figures, **own, **groups)
+
+
+def _group(engine: Engine, owner: str, values: Mapping[str, Any]) -> Any:
+    before = getattr(engine, owner)
+    return _PARTS[owner](**values) if before is None else replace(before, **values)
+
+
+@lru_cache(maxsize=1024)
+def _on(engine: Engine, accelerator: Accelerator, tp: int) -> Engine:
+    tables = engine.tables.items()
+    chosen = {name: (row_for(rows, accelerator, tp), text) for name, (rows, text) in tables}
+    return replace(_with(engine, chosen), tables={})
 
 
 def reported_bytes(accelerator: Accelerator) -> float:
@@ -213,7 +222,7 @@ def reported_bytes(accelerator: Accelerator) -> float:
 
     Raises MissingFigure where the accelerator's memory is not on record.
     """
-    shares = _shares()
+    shares = device_data()
     row = shares["devices"].get(accelerator.part)
     if row is None:
         kind = accelerator.memory_type or ""

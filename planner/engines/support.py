@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from planner.engines.profiles import Engine, engines, get_engine, release_of
+from planner.engines.defaults import read_range
+from planner.engines.names import engine_names
+from planner.engines.profiles import Engine, engines, get_engine
+from planner.engines.versions import numbers, version_of
+from planner.errors import InvalidInput
 from planner.hw import Accelerator
 from planner.models.spec import Note
 
 
-class UnsupportedDevice(ValueError):
+class UnsupportedDevice(InvalidInput):
     """An engine that no build of is known for an accelerator."""
 
 
-class UnknownVersion(ValueError):
+class UnknownVersion(InvalidInput):
     """A version that is none, or that belongs to no engine."""
 
 
@@ -34,8 +38,8 @@ def check_version(engine: str | None, version: str | None) -> None:
         return
     if engine is None:
         raise UnknownVersion(f"engine_version: {version!r} of no engine; accepted: with engine")
-    found = release_of(version)
-    if found is None or found[0] not in profile.versions:
+    read = version_of(version)
+    if read is None or read[0] not in profile.versions:
         accepted = " or ".join(FORMS[form] for form in profile.versions)
         raise UnknownVersion(
             f"engine_version: {version!r} is no version of {profile.name}; accepted: {accepted}"
@@ -45,8 +49,7 @@ def check_version(engine: str | None, version: str | None) -> None:
 def check_device(engine: Engine, accelerator: Accelerator) -> None:
     """Raise UnsupportedDevice where an engine is not known to run on an accelerator."""
     if not _runs(engine, accelerator):
-        others = (other for name, other in engines().items() if name != "neutral")
-        there = [other.id for other in others if _runs(other, accelerator)]
+        there = [name for name in engine_names() if _runs(get_engine(name), accelerator)]
         device = f"{accelerator.id} ({accelerator.architecture}, {_device(accelerator)})"
         raise UnsupportedDevice(
             f"engine: {engine.name} is not known to run on {device}; accepted there: "
@@ -58,8 +61,12 @@ def support_notes(
     engine: Engine, version: str | None, accelerator: Accelerator
 ) -> tuple[Note, ...]:
     """Return what of a profile was not read or measured on such a device, or at such a version."""
-    found = [_device_note(engine, accelerator), _version_note(engine, version)]
-    return tuple(note for note in found if note)
+    notes = [
+        _device_note(engine, accelerator),
+        _version_note(engine, version),
+        _unmeasured_note(engine),
+    ]
+    return tuple(note for note in notes if note)
 
 
 def _device(accelerator: Accelerator) -> str:
@@ -75,9 +82,10 @@ def _runs(engine: Engine, accelerator: Accelerator) -> bool:
 
 
 def _of_unknown_vendor(accelerator: Accelerator) -> bool:
+    if accelerator.part is not None:
+        return False
     devices = {device for engine in engines().values() for device in engine.backends}
-    known = any(device.startswith(f"{accelerator.vendor} ") for device in devices)
-    return accelerator.part is None and not known
+    return not any(device.startswith(f"{accelerator.vendor} ") for device in devices)
 
 
 def _device_note(engine: Engine, accelerator: Accelerator) -> Note | None:
@@ -97,19 +105,51 @@ def _device_note(engine: Engine, accelerator: Accelerator) -> Note | None:
 
 
 def _version_note(engine: Engine, version: str | None) -> Note | None:
-    form, numbers = release_of(version or "") or ("", ())
-    if form not in engine.versions:
+    """Whether a version is one whose defaults were read, and whose memory was measured."""
+    given = version_of(version)
+    if given is None or given[0] not in engine.versions:
         return None
-    low, high = engine.versions[form]
-    if _numbers(low) <= numbers and numbers[: len(_numbers(high))] <= _numbers(high):
+    measured = engine.versions[given[0]]
+    read = read_range(engine.id) if given[0] != "date" else None
+    if read and not _within(given[1], _widest(read, measured)):
+        return Note(
+            "engine_version_beyond",
+            f"engine_version {version}: defaults of {engine.name} were read from {read[0]} to "
+            f"{read[1]}; those of {engine.release} are taken",
+        )
+    if _within(given[1], measured):
         return None
+    if read is None:
+        return Note(
+            "engine_version_beyond",
+            f"engine_version {version}: figures of {engine.name} are known from {measured[0]} to "
+            f"{measured[1]}; the nearest are taken",
+        )
     return Note(
-        "engine_version_beyond",
-        f"engine_version {version}: figures of {engine.name} are known from {low} to {high}; the "
-        f"nearest are taken",
+        "engine_version_unmeasured",
+        f"engine_version {version}: its defaults were read, but what {engine.name} keeps of memory "
+        f"beside weights and cache was measured from {measured[0]} to {measured[1]} and is taken "
+        f"as the nearest",
     )
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    found = release_of(text)
-    return found[1] if found else ()
+def _unmeasured_note(engine: Engine) -> Note | None:
+    if engine.measured or not engine.backends:
+        return None
+    return Note(
+        "engine_unmeasured",
+        f"no run of {engine.name} is on record: times are those of hardware and model, and the "
+        f"interval is the widest there is",
+    )
+
+
+Bounds = tuple[str, str]
+
+
+def _within(given: tuple[int, ...], bounds: Bounds) -> bool:
+    low, high = (numbers(bound) for bound in bounds)
+    return low <= given and given[: len(high)] <= high
+
+
+def _widest(one: Bounds, other: Bounds) -> Bounds:
+    return min(one[0], other[0], key=numbers), max(one[1], other[1], key=numbers)

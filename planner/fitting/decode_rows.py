@@ -77,7 +77,7 @@ class DecodeRows:
         for group in self.groups:
             one = group.deployment
             points = decode_points(one, [self.rows[i] for i in group.rows])
-            pure = one.machine.time(one.step.work(points.batch, points.context), pure=True).total_s
+            pure = one.step.at(points.batch, points.context).roofline_s
             steps = np.where(points.whole, (points.osl - 1.0) * points.repeats, 1.0)
             early = self.seconds[group.rows] < FASTEST * steps * pure
             for i in group.rows[early].tolist():

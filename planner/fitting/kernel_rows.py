@@ -18,7 +18,8 @@ from planner.fitting.committed import FITTING
 from planner.fitting.fit import Design
 from planner.hw import Accelerator, get_accelerator
 from planner.roofline import Array
-from planner.step.timing import Features, Item, link_bandwidth
+from planner.step.parallel import link_bandwidth
+from planner.step.timing import Features, Item
 
 COLUMNS = (
     "sample",

@@ -12,8 +12,7 @@ from planner.roofline import Array
 from planner.runs.groups import Group
 from planner.runs.rows import Row
 from planner.serving.prompts import PromptLoad
-from planner.step.decode import StepWork
-from planner.step.prefill import prompt_work
+from planner.step.model_steps import prompt_context
 
 
 def add_decode(
@@ -26,15 +25,10 @@ def add_decode(
 ) -> None:
     """Add the decode steps of rows: `coefficient` steps of `batch` sequences at `context`."""
     for group in groups:
-        at = group.rows
-        _add(
-            design,
-            group,
-            DECODE,
-            group.deployment.step.work(batch[at], context[at]),
-            coefficient,
-            offset,
-        )
+        at, deployment = group.rows, group.deployment
+        features = deployment.step.features(batch[at], context[at])
+        items, subject = deployment.step.items, deployment.subject
+        design.add(items, subject, DECODE, features, at + offset, coefficient[at])
 
 
 def add_prompts(
@@ -47,15 +41,11 @@ def add_prompts(
 ) -> None:
     """Add prompts of rows: `coefficient` steps of `prompts` prompts of `isl` tokens each."""
     for group in groups:
-        at = group.rows
-        _add(
-            design,
-            group,
-            PROMPT,
-            prompt_work(group.deployment.prompt, isl[at], prompts[at]),
-            coefficient,
-            offset,
-        )
+        at, deployment = group.rows, group.deployment
+        context, fresh = prompt_context(isl[at])
+        features = deployment.prompt_step.features(prompts[at], context, fresh)
+        items, subject = deployment.prompt_step.items, deployment.subject
+        design.add(items, subject, PROMPT, features, at + offset, coefficient[at])
 
 
 def add_ridden(
@@ -78,21 +68,6 @@ def add_ridden(
             at + offset,
             added.coefficient * coefficient[at],
         )
-
-
-def _add(
-    design: Design, group: Group, phase: str, work: StepWork, coefficient: Array, offset: int
-) -> None:
-    one = group.deployment
-    machine = one.machine if phase == DECODE else one.prompt_machine
-    design.add(
-        machine.items,
-        one.subject,
-        phase,
-        machine.features(work),
-        group.rows + offset,
-        coefficient[group.rows],
-    )
 
 
 def set_weights(rows: Sequence[Row], columns: Sequence[str], most: int) -> Array:

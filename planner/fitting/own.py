@@ -16,6 +16,7 @@ from scipy.optimize import least_squares
 
 from planner.calibration import Calibration
 from planner.calibration.own import LEVELS, applied
+from planner.errors import InvalidInput
 from planner.roofline import Array
 from planner.runs.predict import predict
 from planner.runs.rows import Row
@@ -72,11 +73,11 @@ class GroupError:
 def refit(rows: Sequence[Row], shipped: Calibration) -> Fit:
     """Return the local factors that rows ask for.
 
-    Raises ValueError, one line, where none of the rows can be predicted.
+    Raises InvalidInput, one line, where none of the rows can be predicted.
     """
     known, notes = _known(rows, shipped)
     if not known:
-        raise ValueError(f"results: no row can be predicted: {notes[0] if notes else 'no rows'}")
+        raise InvalidInput(f"results: no row can be predicted: {notes[0] if notes else 'no rows'}")
     factors = fitted(known, shipped)
     return Fit(
         edition=shipped.edition,

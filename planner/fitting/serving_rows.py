@@ -167,8 +167,8 @@ class ServingRows:
         found = np.zeros(len(self.rows), dtype=bool)
         for group in self.groups:
             at, one = group.rows, group.deployment
-            work = one.step.work(np.maximum(running[at], 1.0), isl[at] + osl[at] / 2)
-            found[at] = tpot[at] < FASTEST * one.machine.time(work, pure=True).total_s
+            points = one.step.at(np.maximum(running[at], 1.0), isl[at] + osl[at] / 2)
+            found[at] = tpot[at] < FASTEST * points.roofline_s
         return found
 
 

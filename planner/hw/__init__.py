@@ -63,7 +63,7 @@ def __getattr__(name: str) -> object:
     """Load what a plan does not need when it is first used."""
     for module, names in _LATER.items():
         if name in names:
-            found = getattr(import_module(f"planner.hw.{module}"), name)
-            globals()[name] = found
-            return found
+            value: object = getattr(import_module(f"planner.hw.{module}"), name)
+            globals()[name] = value
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from planner.hw.figure import Figure, Link, Measured
+from planner.errors import InvalidInput
+from planner.hw.figure import WEAK, Figure, Link, Measured
 from planner.hw.formats import CHAINS, FORMATS, MEASURED_FORMATS, UnsupportedFormat
+from planner.units import scaled
 
 BANDWIDTH_METRICS = (
     "stream_bytes_per_s",
@@ -16,7 +18,7 @@ BANDWIDTH_METRICS = (
 )
 
 
-class MissingFigure(ValueError):
+class MissingFigure(InvalidInput):
     """A figure that an answer needs is not on record for an accelerator."""
 
 
@@ -96,39 +98,39 @@ class Accelerator:
             )
         return self.memory_bytes
 
-    def compute_format(self, wanted: str) -> tuple[str, str | None]:
-        """Format in which arithmetic asked for in `wanted` runs, and a remark if it differs.
+    def compute_format(self, requested: str) -> tuple[str, str | None]:
+        """Format in which arithmetic `requested` in one format runs, and a remark if it differs.
 
         Raises:
-            UnsupportedFormat: `wanted` is no known format, or nothing it falls back to is here.
+            UnsupportedFormat: it is no known format, or nothing it falls back to is here.
         """
-        if wanted not in CHAINS:
+        if requested not in CHAINS:
             raise UnsupportedFormat(
-                f"format: unknown number format {wanted!r}; accepted: {', '.join(FORMATS)}"
+                f"format: unknown number format {requested!r}; accepted: {', '.join(FORMATS)}"
             )
-        if wanted in self.runs_in:
-            return self.runs_in[wanted], self._remark(wanted, self.runs_in[wanted])
-        chain = CHAINS[wanted]
+        if requested in self.runs_in:
+            return self.runs_in[requested], self._remark(requested, self.runs_in[requested])
+        chain = CHAINS[requested]
         for candidate in chain:
             if candidate in self.peaks_flops_per_s:
                 actual = self.runs_in.get(candidate, candidate)
-                return actual, None if actual == chain[0] else self._remark(wanted, actual)
+                return actual, None if actual == chain[0] else self._remark(requested, actual)
         raise UnsupportedFormat(
-            f"gpu: {self.id} has no peak on record for {wanted} or what it falls back to "
+            f"gpu: {self.id} has no peak on record for {requested} or what it falls back to "
             f"({', '.join(chain[1:])}); give peaks_flops_per_s"
         )
 
-    def _remark(self, wanted: str, actual: str) -> str:
-        chain = CHAINS[wanted]
+    def _remark(self, requested: str, actual: str) -> str:
+        chain = CHAINS[requested]
         passed_over = chain[: chain.index(actual)]
         if unread := [f for f in passed_over if f in self.unread_formats]:
             return (
                 f"no {' or '.join(unread)} peak was found for {self.id}: "
                 f"its {actual} peak may understate it"
             )
-        if wanted in self.peaks_flops_per_s:
-            return f"{self.id} runs {wanted} in {actual}: its own {wanted} rate is lower"
-        return f"{self.id} has no {wanted} arithmetic: values are converted and run in {actual}"
+        if requested in self.peaks_flops_per_s:
+            return f"{self.id} runs {requested} in {actual}: its own {requested} rate is lower"
+        return f"{self.id} has no {requested} arithmetic: values are converted and run in {actual}"
 
     def ridge_point(self, format: str) -> float:  # noqa: A002 - the field's own word
         """Ridge point, peak over bandwidth [FLOP/byte].
@@ -155,12 +157,12 @@ class Accelerator:
     @property
     def measured_peaks(self) -> dict[str, Figure]:
         """Matrix-product rate reached in practice, by format [FLOP/s]."""
-        found: dict[str, Figure] = {}
+        peaks: dict[str, Figure] = {}
         for row in self.measured:
             name = MEASURED_FORMATS.get(row.format, row.format)
             if row.metric == "matmul_flops_per_s" and name in FORMATS:
-                found.setdefault(name, row.figure)
-        return found
+                peaks.setdefault(name, row.figure)
+        return peaks
 
     @property
     def measured_ridge_points(self) -> dict[str, float]:
@@ -171,9 +173,22 @@ class Accelerator:
         bandwidth = self.measured_bandwidth
         if bandwidth is None:
             return {}
-        found = {f: peak.value / bandwidth.value for f, peak in self.measured_peaks.items()}
+        ridges = {f: peak.value / bandwidth.value for f, peak in self.measured_peaks.items()}
         printed = (row for row in self.measured if row.metric == "ridge_flop_per_byte")
-        return found | {row.format: row.figure.value for row in printed}
+        return ridges | {row.format: row.figure.value for row in printed}
+
+    @property
+    def weak_figures(self) -> Mapping[str, Figure]:
+        """Figures that are unsourced or assumed, by name."""
+        return {n: figure for n, figure in self.figures.items() if figure.confidence in WEAK}
+
+    def caveat(self, name: str) -> str:
+        """What an answer that rests on one of the weak figures must say of it."""
+        figure = self.figures[name]
+        values = [figure, *self.also_published.get(name, ())]
+        shown = ", elsewhere ".join(scaled(f.value, f.unit.replace("bytes", "B")) for f in values)
+        _, _, why = figure.source.partition(": ")
+        return f"{name} of {self.id} ({shown}) is {figure.confidence}: {why or figure.source}"
 
     def published(self, figure: str) -> tuple[Figure, ...]:
         """Every value on record for a figure, the one in use first.

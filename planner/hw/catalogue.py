@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from os import PathLike, fspath
 from typing import Any
 
-from planner.hw._data import EDITION, load
+from planner.errors import InvalidInput
+from planner.hw._data import EDITION, load, source_texts
 from planner.hw.accelerator import Accelerator
-from planner.hw.figure import Figure, Link, Measured
+from planner.hw.figure import WEAK, Figure, Link, Measured
 
 VENDOR_WORDS = (
     "nvidia",
@@ -37,17 +38,17 @@ UNITS = {
 MEASURED_UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "bytes/s", "per_byte": "FLOP/byte"}
 
 
-class UnknownAccelerator(ValueError):
+class UnknownAccelerator(InvalidInput):
     """No accelerator has that name."""
 
 
 class Catalogue(Mapping[str, Accelerator]):
-    """Accelerators by id; each is built when it is first asked for."""
+    """Accelerators by id; each is built when it is first looked up."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.edition: str = data["edition"]
         self.aliases: Mapping[str, str] = data["aliases"]
-        self._sources: list[str] = data["sources"]
+        self._sources = source_texts(data)
         self._rows: dict[str, dict[str, Any]] = {row["id"]: row for row in data["accelerators"]}
         self._built: dict[str, Accelerator] = {}
         self._names: dict[str, str] = {}
@@ -79,8 +80,8 @@ class Catalogue(Mapping[str, Accelerator]):
         for candidate in (key, *_without_vendor(key)):
             if candidate in self._names:
                 return self._names[candidate]
-        near = ", ".join(self._nearest(key))
-        raise UnknownAccelerator(f"gpu: unknown accelerator {name[:60]!r}; nearest: {near}")
+        nearest = ", ".join(self._nearest(key))
+        raise UnknownAccelerator(f"gpu: unknown accelerator {name[:60]!r}; nearest: {nearest}")
 
     def _nearest(self, key: str) -> list[str]:
         from difflib import get_close_matches
@@ -122,20 +123,20 @@ def get_accelerator(
     if isinstance(gpu, Accelerator):
         return gpu
     if isinstance(gpu, Mapping):
-        return _own(gpu)
+        return _from_fields(gpu)
     name = fspath(gpu)
     if allow_files and name.lower().endswith((".json", ".toml")):
         from planner.hw.inline import read_fields
 
-        return _own(read_fields(name))
+        return _from_fields(read_fields(name))
     catalogue = load_catalogue()
     return catalogue[catalogue.resolve(name)]
 
 
-def _own(described: Mapping[str, object]) -> Accelerator:
+def _from_fields(given: Mapping[str, object]) -> Accelerator:
     from planner.hw import inline  # only a user's own accelerator needs it
 
-    fields = dict(described)
+    fields = dict(given)
     base = fields.pop("base", None)
     if base is None:
         return inline.accelerator_from(fields)
@@ -155,10 +156,10 @@ def list_accelerators(
     `format` keeps those with a peak on record for it; `text` is looked for in id, name, vendor and
     architecture. Accelerators without a memory size fail `min_memory_bytes`.
     """
-    found = []
+    matching = []
     for acc in load_catalogue().values():
         words = f"{acc.id} {acc.name} {acc.vendor} {acc.architecture}".lower()
-        keep = (
+        matches = (
             (vendor is None or acc.vendor.lower() == vendor.lower())
             and (kind is None or acc.kind == kind.lower())
             and (min_memory_bytes is None or (acc.memory_bytes or 0) >= min_memory_bytes)
@@ -166,9 +167,9 @@ def list_accelerators(
             and (status is None or acc.status == status.lower())
             and (text is None or text.lower() in words)
         )
-        if keep:
-            found.append(acc)
-    return found
+        if matches:
+            matching.append(acc)
+    return matching
 
 
 def _squeeze(name: str) -> str:
@@ -187,9 +188,10 @@ def _without_vendor(key: str) -> Iterator[str]:
                 yield key
 
 
-def _build(row: Mapping[str, Any], sources: list[str]) -> Accelerator:
-    source = " | ".join(sources[i] for i in row["sources"])
-    confidence: str = row["confidence"]
+Sources = Mapping[str | int, str]
+
+
+def _build(row: Mapping[str, Any], sources: Sources) -> Accelerator:
     name, speed = row["link"]
     link = Link(name, speed, row.get("pair_bytes_per_s"))
     numbers = {key: (row[key], unit) for key, unit in UNITS.items() if key in row}
@@ -198,7 +200,7 @@ def _build(row: Mapping[str, Any], sources: list[str]) -> Accelerator:
     for fmt, value in row["peaks"].items():
         unit = "OP/s" if fmt.startswith("int") else "FLOP/s"
         numbers[f"peaks_flops_per_s.{fmt}"] = (value, unit)
-    figures = {k: Figure(v, unit, source, confidence) for k, (v, unit) in numbers.items()}
+    figures = {k: _figure(k, v, unit, row, sources) for k, (v, unit) in numbers.items()}
     also: dict[str, tuple[Figure, ...]] = {}
     for key, value, where in row.get("also_published", ()):
         figure = Figure(value, figures[key].unit, sources[where], "third_party")
@@ -222,8 +224,8 @@ def _build(row: Mapping[str, Any], sources: list[str]) -> Accelerator:
         form_factor=row.get("form_factor"),
         status=row["status"],
         figures=figures,
-        confidence=confidence,
-        cross_check=row["cross_check"],
+        confidence=row["confidence"],
+        cross_check=row.get("cross_check"),
         memory_type=row.get("memory_type"),
         measured=tuple(_measured(item, sources) for item in row.get("measured", ())),
         notes=tuple(row.get("notes", ())),
@@ -234,7 +236,23 @@ def _build(row: Mapping[str, Any], sources: list[str]) -> Accelerator:
     )
 
 
-def _measured(item: list[Any], sources: list[str]) -> Measured:
+def _figure(name: str, value: float, unit: str, row: Mapping[str, Any], sources: Sources) -> Figure:
+    """One figure of a row, under its own sources where the row states some for it or its group."""
+    stated = row.get("figures", {})
+    own = stated.get(name) or stated.get(name.partition(".")[0]) or {}
+    keys = own.get("sources", row["sources"])
+    text = " | ".join(sources[key] for key in keys)
+    return Figure(value, unit, text, _confidence(keys, own.get("confidence", row["confidence"])))
+
+
+def _confidence(keys: Iterable[str | int], stated: str) -> str:
+    """Confidence of a figure: that of its sources where their keys say that they are weak."""
+    kinds = {str(key).partition("-")[0] for key in keys}
+    return next((weak for weak in WEAK if kinds == {weak}), stated)
+
+
+def _measured(item: list[Any], sources: Sources) -> Measured:
     metric, fmt, value, where, note = item
     unit = next(u for end, u in MEASURED_UNITS.items() if metric.endswith(end))
-    return Measured(metric, fmt, Figure(value, unit, sources[where], "measured"), note)
+    figure = Figure(value, unit, sources[where], _confidence([where], "measured"))
+    return Measured(metric, fmt, figure, note)

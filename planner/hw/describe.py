@@ -14,7 +14,7 @@ def describe(acc: Accelerator) -> dict[str, Any]:
     """Everything on record for one accelerator, ready for JSON; SI units, rates per second.
 
     `ridge_point` and `measured_ridge_point` are FLOP/byte by format, `sources` maps each figure to
-    where it comes from, `price` is on demand.
+    where it comes from, `confidences` to how far that carries, `price` is on demand.
     """
     bandwidth = acc.measured_bandwidth
     return {
@@ -48,6 +48,7 @@ def describe(acc: Accelerator) -> dict[str, Any]:
         "cross_check": acc.cross_check,
         "price": _price(price_per_hour(acc.part)),
         "sources": {name: figure.source for name, figure in acc.figures.items()},
+        "confidences": {name: figure.confidence for name, figure in acc.figures.items()},
         "also_published": {
             name: [_figure(figure) for figure in figures]
             for name, figures in acc.also_published.items()
@@ -58,6 +59,7 @@ def describe(acc: Accelerator) -> dict[str, Any]:
                 "format": row.format,
                 "value": row.figure.value,
                 "source": row.figure.source,
+                "confidence": row.figure.confidence,
                 "note": row.note,
             }
             for row in acc.measured

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+WEAK = ("unsourced", "assumed")
+"""Confidences of figures that an answer resting on them must say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One published or measured number with its unit, source and confidence.
 
-    `confidence` is `datasheet`, `derived`, `third_party`, `measured` or `user`.
+    `confidence` is `datasheet`, `derived`, `third_party`, `measured` or `user`; `unsourced` where
+    nobody who can be named stands behind the value, `assumed` where it is the planner's own choice.
 
     Raises:
         ValueError: the value is not finite and positive, or unit, source or confidence is empty.

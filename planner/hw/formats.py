@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from planner.errors import InvalidInput
+
 FORMATS = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp6", "fp4", "int4")
 
 # In order of preference. A narrow format that a card lacks is only a storage format there: kernels
@@ -27,5 +29,5 @@ CHAINS: Mapping[str, tuple[str, ...]] = {
 MEASURED_FORMATS: Mapping[str, str] = {"nvfp4": "fp4", "int8_smoothquant": "int8"}
 
 
-class UnsupportedFormat(ValueError):
+class UnsupportedFormat(InvalidInput):
     """An accelerator has no peak for a number format, nor for any it could fall back to."""

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from planner.errors import InvalidInput
 from planner.hw.accelerator import Accelerator
 from planner.hw.figure import Figure, Link
 from planner.hw.formats import FORMATS
 
 
-class InvalidAccelerator(ValueError):
+class InvalidAccelerator(InvalidInput):
     """A user's accelerator has a missing, unknown or impossible field."""
 
 

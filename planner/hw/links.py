@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from planner.hw._data import EDITION, load
+from planner.hw._data import EDITION, load, source_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ Row = TypeVar("Row", LinkSpec, Transfer, AllReduce, BusBandwidth, ExpertExchange
 
 def _rows(table: str, kind: type[Row], edition: str) -> tuple[Row, ...]:
     data = load("links", edition)
-    sources: list[str] = data["sources"]
+    sources = source_texts(data)
     rows: list[dict[str, Any]] = data[table]
     return tuple(kind(**(row | {"source": sources[row["source"]]})) for row in rows)
 

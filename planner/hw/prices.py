@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from planner.hw._data import EDITION, load
+from planner.hw._data import EDITION, load, source_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,9 @@ class Price:
 def load_prices(edition: str = EDITION) -> tuple[PriceRow, ...]:
     """Every price of one dated edition."""
     data = load("prices", edition)
+    sources = source_texts(data)
     return tuple(
-        PriceRow(**(row | {"gpus": tuple(row["gpus"]), "source": data["sources"][row["source"]]}))
+        PriceRow(**(row | {"gpus": tuple(row["gpus"]), "source": sources[row["source"]]}))
         for row in data["prices"]
     )
 
@@ -90,13 +91,13 @@ def price_per_hour(gpu_id: str | None) -> Price | None:
 def _summary(gpu_id: str, rows: list[PriceRow]) -> Price:
     newest: dict[str, list[PriceRow]] = {}
     for row in rows:
-        kept = newest.setdefault(row.provider, [])
-        if kept and (row.date or "") > (kept[0].date or ""):
-            kept.clear()
-        if not kept or row.date == kept[0].date:
-            kept.append(row)
-    used = [row for kept in newest.values() for row in kept]
-    values = [_median([r.usd_per_gpu_hour for r in kept]) for kept in newest.values()]
+        current = newest.setdefault(row.provider, [])
+        if current and (row.date or "") > (current[0].date or ""):
+            current.clear()
+        if not current or row.date == current[0].date:
+            current.append(row)
+    used = [row for current in newest.values() for row in current]
+    values = [_median([r.usd_per_gpu_hour for r in current]) for current in newest.values()]
     dates = sorted(r.date for r in used if r.date is not None)
     return Price(
         gpu=gpu_id,

@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 
 from planner.kernels import Kernel
-from planner.models.parts import Cache, Formats, Linear, Part
+from planner.models.caches import Cache, LatentCache, State
+from planner.models.parts import Formats, Linear, Mixer
 
 
 @dataclass(frozen=True, slots=True)
-class Attention(Part):
+class Attention(Mixer):
     """Multi-head attention with any head grouping.
 
     Per token and layer it caches kv_heads·(head_dim + v_head_dim) values; a step attends to
@@ -86,8 +87,32 @@ class Attention(Part):
         per_token = self.kv_heads * (self.head_dim + self.value_dim)
         return (Cache(per_token, self.kv_heads, self.window),)
 
+    def states(self) -> tuple[State, ...]:
+        """None."""
+        return ()
+
+    @property
+    def sharded_heads(self) -> int | None:
+        """Query heads."""
+        return self.heads
+
+    @property
+    def rotary_width(self) -> int | None:
+        """A head's width where it computes keys; layers that share them share the table."""
+        return self.head_dim if self.own_kv else None
+
+    @property
+    def cached_head_width(self) -> int | None:
+        """A head's width."""
+        return self.head_dim
+
+    @property
+    def latent_cache(self) -> LatentCache | None:
+        """None."""
+        return None
+
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
-        """One pass over the attended cache."""
+        """One pass over the attended cache; a token reads its queries and writes its output."""
         widths = self.head_dim + self.value_dim
         name = "attention" if math.isinf(self.window) else "attention_window"
         return (
@@ -95,6 +120,7 @@ class Attention(Part):
                 name=name if math.isinf(self.attended) else "attention_sparse",
                 kind="attention",
                 compute="bf16",
+                activation_values_per_token=self.heads * widths,
                 flops_per_cached=2.0 * self.heads * widths,
                 bytes_per_cached=self.kv_heads * widths * formats.kv.bytes,
                 window=min(self.window, self.attended),
@@ -113,6 +139,11 @@ class CrossAttention(Attention):
         """None: keys and values of the image are fixed while text grows."""
         return ()
 
+    @property
+    def rotary_width(self) -> int | None:
+        """None: tokens of an image have no place in the text."""
+        return None
+
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """None: a text-only sequence has no image tokens."""
         del formats
@@ -120,7 +151,7 @@ class CrossAttention(Attention):
 
 
 @dataclass(frozen=True, slots=True)
-class Indexer(Part):
+class Indexer(Mixer):
     """Scores every cached token for sparse attention with `heads` small queries and one key.
 
     The key of `head_dim` values is cached per token; the scan does 2·heads·head_dim FLOPs a cached
@@ -137,11 +168,6 @@ class Indexer(Part):
     """Tokens per cached key [token]."""
     head_weights: bool = True
     """Whether a projection weighs the heads; MiniMax-M3's take the largest instead."""
-
-    @property
-    def splits(self) -> bool:
-        """Whether tensor parallelism divides its heads: no, every rank runs them all."""
-        return False
 
     def linears(self) -> tuple[Linear, ...]:
         """Query, key and head-weight projections, replicated on every rank."""
@@ -162,13 +188,41 @@ class Indexer(Part):
         """One key per `cache_stride` tokens."""
         return (Cache(self.head_dim / self.cache_stride, 1),)
 
+    def states(self) -> tuple[State, ...]:
+        """None."""
+        return ()
+
+    @property
+    def sharded_heads(self) -> int | None:
+        """None: every rank runs all its heads."""
+        return None
+
+    @property
+    def rotary_width(self) -> int | None:
+        """Width of its key."""
+        return self.head_dim
+
+    @property
+    def cached_head_width(self) -> int | None:
+        """Width of its key."""
+        return self.head_dim
+
+    @property
+    def latent_cache(self) -> LatentCache | None:
+        """None."""
+        return None
+
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
-        """The scan over all cached keys."""
+        """The scan over all cached keys; a token reads its queries and the weights of heads.
+
+        Scores are taken to stay on chip until the best are picked.
+        """
         return (
             Kernel(
                 name="indexer",
                 kind="indexer",
                 compute="bf16",
+                activation_values_per_token=self.heads * (self.head_dim + self.head_weights),
                 flops_per_cached=2.0 * self.heads * self.head_dim / self.cache_stride,
                 bytes_per_cached=self.head_dim * formats.kv.bytes / self.cache_stride,
                 flop_ways=1,

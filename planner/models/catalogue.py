@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.errors import InvalidInput
 from planner.models.huggingface import import_config, import_file
 from planner.models.reader import ConfigError
 from planner.models.spec import ModelSpec, Note
@@ -16,20 +17,20 @@ from planner.models.spec import ModelSpec, Note
 _DATA = Path(__file__).parent / "data"
 
 
-class UnknownModel(ValueError):
+class UnknownModel(InvalidInput):
     """A model that is neither in the catalogue nor a file."""
 
 
 @cache
 def _index() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((_DATA / "index.json").read_text(encoding="utf-8"))
-    return found
+    index: dict[str, Any] = json.loads((_DATA / "index.json").read_text(encoding="utf-8"))
+    return index
 
 
 @cache
 def _entries(family: str) -> dict[str, dict[str, Any]]:
-    found = json.loads((_DATA / f"{family}.json").read_text(encoding="utf-8"))
-    return {entry["id"]: entry for entry in found["models"]}
+    entries = json.loads((_DATA / f"{family}.json").read_text(encoding="utf-8"))
+    return {entry["id"]: entry for entry in entries["models"]}
 
 
 @cache
@@ -105,15 +106,15 @@ def _catalogued(model_id: str) -> ModelSpec:
 
 def _nearest(name: str) -> list[str]:
     """Return the three ids most like `name`, by id or by name without organisation."""
-    wanted = name.lower()
-    short = wanted.rpartition("/")[2]
+    lowered = name.lower()
+    short = lowered.rpartition("/")[2]
     names = _names()
     from difflib import get_close_matches  # only a refusal needs it
 
     close = get_close_matches(short, [n for n in names if "/" not in n], n=6, cutoff=0.3)
-    close += get_close_matches(wanted, list(names), n=50, cutoff=0.0)
-    found = dict.fromkeys(model_id for match in close for model_id in names[match][:1])
-    return list(found)[:3]
+    close += get_close_matches(lowered, list(names), n=50, cutoff=0.0)
+    nearest = dict.fromkeys(model_id for match in close for model_id in names[match][:1])
+    return list(nearest)[:3]
 
 
 def list_models(
@@ -121,15 +122,15 @@ def list_models(
 ) -> list[ModelSpec]:
     """Return the models of the catalogue, by model_type, kind or words in the id or an alias."""
     words = (text or "").lower().split()
-    found = []
+    specs = []
     for model_id in _index()["models"]:
         names = " ".join((model_id, *aliases(model_id))).lower()
         if not all(word in names for word in words):
             continue
         spec = _catalogued(model_id)
         if family in (None, spec.model_type) and kind in (None, spec.kind):
-            found.append(spec)
-    return found
+            specs.append(spec)
+    return specs
 
 
 def aliases(model_id: str) -> list[str]:

@@ -11,7 +11,8 @@ import math
 from dataclasses import dataclass
 
 from planner.kernels import Kernel
-from planner.models.parts import Cache, Formats, Linear, Part, State
+from planner.models.caches import Cache, LatentCache, State
+from planner.models.parts import Auxiliary, Formats, Linear, Mixer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Picker:
 
 
 @dataclass(frozen=True, slots=True)
-class CompressedAttention(Part):
+class CompressedAttention(Mixer):
     """Multi-query attention with K = V over a window and over compressed entries.
 
     Per token it caches head_dim/ratio values for ever and head_dim in the window; a step does
@@ -56,7 +57,14 @@ class CompressedAttention(Part):
             Linear("kv_a_proj", self.hidden, self.q_rank, "attention", ways=1),
             Linear("kv_a_proj", self.hidden, self.head_dim, "attention", ways=1),
             Linear("q_b_proj", self.q_rank, width, "attention", ways=self.heads),
-            Linear("o_a_proj", width // self.o_groups, out, "attention", ways=self.o_groups),
+            Linear(
+                "o_a_proj",
+                width // self.o_groups,
+                out,
+                "attention",
+                ways=self.o_groups,
+                input_values=width,
+            ),
             Linear("o_proj", out, self.hidden, "attention", ways=self.o_groups),
         ]
         if self.ratio:
@@ -94,6 +102,26 @@ class CompressedAttention(Part):
             return ()
         return (State(2 * self.ratio * (self.head_dim + self.picker.head_dim), 1),)
 
+    @property
+    def sharded_heads(self) -> int | None:
+        """Query heads."""
+        return self.heads
+
+    @property
+    def rotary_width(self) -> int | None:
+        """Width of an entry."""
+        return self.head_dim
+
+    @property
+    def cached_head_width(self) -> int | None:
+        """Width of an entry."""
+        return self.head_dim
+
+    @property
+    def latent_cache(self) -> LatentCache | None:
+        """None: its entries are keys and values as they are."""
+        return None
+
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """One pass over window and entries, and the scan of the index keys."""
         kernels = [self._pass(formats, "attention_window", 1, self.window, launches=1)]
@@ -108,6 +136,7 @@ class CompressedAttention(Part):
                     name="indexer",
                     kind="indexer",
                     compute="bf16",
+                    activation_values_per_token=self.picker.heads * (self.picker.head_dim + 1),
                     flops_per_cached=2.0 * self.picker.heads * self.picker.head_dim / self.ratio,
                     bytes_per_cached=self.picker.head_dim * formats.kv.bytes / self.ratio,
                     flop_ways=1,
@@ -124,6 +153,8 @@ class CompressedAttention(Part):
             name=name,
             kind="latent",
             compute="bf16",
+            # Query and output; the compressed part is of the window's launch, which has both.
+            activation_values_per_token=2.0 * self.heads * self.head_dim * launches,
             launches=launches,
             flops_per_cached=4.0 * self.heads * self.head_dim / stride,
             bytes_per_cached=self.head_dim * formats.kv.bytes / stride,
@@ -135,7 +166,7 @@ class CompressedAttention(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class HyperConnection(Part):
+class HyperConnection(Auxiliary):
     """Weights that mix `streams` residual streams into a sublayer and out again (mHC).
 
     The flattened streams are projected to (2 + streams)·streams weights (Xie et al., 2026).

@@ -261,8 +261,8 @@ def read_dtype(reader: Reader) -> str:
             return get_format(name.removeprefix("torch.")).id
         except UnknownFormat:
             pass
-    found = "is missing" if name is None else f"{name!r} is unknown"
-    reader.note("assumed_dtype", f"torch_dtype {found}: bf16 assumed")
+    fault = "is missing" if name is None else f"{name!r} is unknown"
+    reader.note("assumed_dtype", f"torch_dtype {fault}: bf16 assumed")
     return "bf16"
 
 

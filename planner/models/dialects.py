@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from planner.models.modules import Formats, by_name, everywhere, strings
+from planner.models.modules import RoleFormats, by_name, everywhere, strings
 from planner.models.reader import ConfigError, Reader
 from planner.precision import Format, custom_format, get_format
 
@@ -49,15 +49,15 @@ def _bits(config: Config, *names: str) -> float:
     raise ConfigError(f"quantization_config.{names[0]}: missing; bits per value, 1 to 16")
 
 
-def _fp8(reader: Reader, config: Config) -> Formats:
+def _fp8(reader: Reader, config: Config) -> RoleFormats:
     block = config.get("weight_block_size")
     return everywhere(reader, config, get_format("fp8_block" if block else "fp8"))
 
 
-def _integers(name: str) -> Callable[[Reader, Config], Formats]:
+def _integers(name: str) -> Callable[[Reader, Config], RoleFormats]:
     """Read AWQ, GPTQ and their kin: bits, group_size, and zero points stored either way."""
 
-    def read(reader: Reader, config: Config) -> Formats:
+    def read(reader: Reader, config: Config) -> RoleFormats:
         bits = _bits(config, "bits", "w_bit")
         fmt = grouped_format(
             bits, config.get("group_size", config.get("q_group_size")), True, {"4/128": name}
@@ -67,7 +67,7 @@ def _integers(name: str) -> Callable[[Reader, Config], Formats]:
     return read
 
 
-def _exl(reader: Reader, config: Config) -> Formats:
+def _exl(reader: Reader, config: Config) -> RoleFormats:
     """EXL2 and EXL3: a fractional average of bits, scales included, and the head's own."""
     formats = everywhere(reader, config, custom_format(_bits(config, "bits"), "fp16"))
     if config.get("head_bits") is not None:
@@ -75,7 +75,7 @@ def _exl(reader: Reader, config: Config) -> Formats:
     return formats
 
 
-def _hqq(reader: Reader, config: Config) -> Formats:
+def _hqq(reader: Reader, config: Config) -> RoleFormats:
     inner = config.get("quant_config")
     weights = inner.get("weight_quant_params") if isinstance(inner, Mapping) else None
     if not isinstance(weights, Mapping):
@@ -89,13 +89,13 @@ def _pair(group: Any) -> float:
     return 32 / group if isinstance(group, int) and group > 0 else 0.0
 
 
-def _mlx(reader: Reader, config: Config) -> Formats:
+def _mlx(reader: Reader, config: Config) -> RoleFormats:
     """MLX quantises embedding and head too."""
     fmt = custom_format(_bits(config, "bits") + _pair(config.get("group_size", 64)))
     return {**everywhere(reader, config, fmt), "head": fmt, "embedding": fmt}
 
 
-def _bitsandbytes(reader: Reader, config: Config) -> Formats:
+def _bitsandbytes(reader: Reader, config: Config) -> RoleFormats:
     """NF4 keeps an fp32 scale per 64 values, in 8 bits when they are quantised again."""
     if config.get("load_in_8bit"):
         return everywhere(reader, config, custom_format(8))
@@ -103,11 +103,11 @@ def _bitsandbytes(reader: Reader, config: Config) -> Formats:
     return everywhere(reader, config, custom_format(4 + scale))
 
 
-def _fixed(name: str) -> Callable[[Reader, Config], Formats]:
+def _fixed(name: str) -> Callable[[Reader, Config], RoleFormats]:
     return lambda reader, config: everywhere(reader, config, get_format(name))
 
 
-def _mxfp4(reader: Reader, config: Config) -> Formats:
+def _mxfp4(reader: Reader, config: Config) -> RoleFormats:
     """gpt-oss: the experts only."""
     del reader, config
     return {"experts": get_format("mxfp4")}
@@ -155,7 +155,7 @@ def _targets(config: Config) -> dict[str, Format]:
     return {name: fmt for fmt, group in groups for name in strings(group.get("targets"))}
 
 
-def _compressed(reader: Reader, config: Config) -> Formats:
+def _compressed(reader: Reader, config: Config) -> RoleFormats:
     """compressed-tensors: config_groups of targets; "Linear" is every linear layer."""
     groups = _groups(config)
     for fmt, group in groups:
@@ -165,7 +165,7 @@ def _compressed(reader: Reader, config: Config) -> Formats:
     return by_name(reader, _targets(config), trimmed)
 
 
-def _modelopt(reader: Reader, config: Config) -> Formats:
+def _modelopt(reader: Reader, config: Config) -> RoleFormats:
     """ModelOpt: one quant_algo, or MIXED_PRECISION with a format per module."""
     algorithm = str(config.get("quant_algo")).upper()
     layers = config.get("quantized_layers")
@@ -186,7 +186,7 @@ def _modelopt(reader: Reader, config: Config) -> Formats:
     )
 
 
-def _quark(reader: Reader, config: Config) -> Formats:
+def _quark(reader: Reader, config: Config) -> RoleFormats:
     """AMD Quark: the dtype of weights, and of inputs where they are as narrow."""
     dtype, inputs = (_quark_dtype(config, name) for name in ("weight", "input_tensors"))
     known = {"fp8_e4m3": "fp8", "fp4": "mxfp4", "int8": "int8", "int4": "int4_g128", "uint4": "awq"}
@@ -205,7 +205,7 @@ def _quark_dtype(config: Config, name: str) -> str:
     return str(tensors.get("dtype")) if isinstance(tensors, Mapping) else ""
 
 
-METHODS: dict[str, Callable[[Reader, Config], Formats]] = {
+METHODS: dict[str, Callable[[Reader, Config], RoleFormats]] = {
     "fp8": _fp8,
     "fbgemm_fp8": _fixed("fp8"),
     "awq": _integers("awq"),

@@ -9,43 +9,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from planner.models.gguf_header import Header, Tensor, read_header
+from planner.models.gguf_mix import BLOCK_NAME, read_mix, tensors_by_block
 from planner.models.gguf_table import ARCHITECTURES, FIELDS
 from planner.models.huggingface import import_config
 from planner.models.reader import ConfigError
-from planner.models.spec import ModelSpec, Note, Quantization
-from planner.precision import Format, UnknownFormat, custom_format, get_format
+from planner.models.spec import ModelSpec, Note
 
-_BLOCK = re.compile(r"^blk\.(\d+)\.(.+?)(?:\.weight)?$")
-_ROLES: tuple[tuple[str, str], ...] = (
-    (r"indexer\.", "indexer"),
-    (r"ffn_(gate|up|down|gate_up)_exps(\.bias)?$", "experts"),
-    (r"ffn_latent_(down|up)$|ffn_(gate|up|down)_shexp$", "shared_experts"),
-    (r"ffn_gate_inp$", "router"),
-    (r"ssm_(in|x|dt|out|f_a|f_b|g_a|g_b)$|shortconv\.(in|out)_proj$", "mixer"),
-    (r"time_mix_(key|value|receptance|gate|output)$", "mixer"),
-    (r"attn_(q|k|v|qkv|output|gate|q_a|q_b|kv_a_mqa|kv_b|k_b|v_b)$", "attention"),
-    (r"ffn_(gate|up|down)$|channel_mix_(key|value|receptance)$", "mlp"),
-    (r"ssm_(ba|alpha|beta)$|inp_gate$|proj$|laurel_[lr]$|time_mix_\w+[12]$", "other"),
-)
-_DELTA = ("qwen3next", "qwen35", "qwen35moe", "kimi-linear")
-"""Architectures whose recurrent layers name their projections like attention's."""
-_WHOLE = {
-    "token_embd.weight": "embedding",
-    "position_embd.weight": "embedding",
-    "per_layer_token_embd.weight": "embedding",
-    "output.weight": "head",
-    "per_layer_model_proj.weight": "other",
-    "altup_proj.weight": "other",
-    "altup_unembd_proj.weight": "other",
-}
 _UNCOUNTED = re.compile(r"^(rope_|v\.|a\.|mm\.|resampler|blk\.\d+\.(nextn|attn_rot_embd))")
+_LISTED_LAYERS = ("qwen3next", "qwen35", "qwen35moe")
+"""Architectures whose config lists the kinds of its layers as `layer_types`."""
 _EXPERTS = {
     "num_experts",
     "num_local_experts",
@@ -56,8 +34,6 @@ _EXPERTS = {
 """Fields that a key of zero experts would set."""
 _NO_EXPERTS = {"granitemoehybrid": {"num_local_experts": 0}, "jamba": {"num_experts": 1}}
 """How families whose default is a mixture say that there is none."""
-_MOST = 0.95
-"""Part of a role's parameters that names its format [-]."""
 _CLOSE = 0.005
 """Part by which the file's parameters may differ from the model's without a note [-]."""
 
@@ -116,16 +92,6 @@ def _own_type(tensors: Iterable[Tensor]) -> str:
     return "bfloat16" if any(tensor.type == "bf16" for tensor in tensors) else "float16"
 
 
-def _blocks(header: Header) -> dict[int, dict[str, Tensor]]:
-    """Return the tensors of each block by their short names."""
-    blocks: dict[int, dict[str, Tensor]] = {}
-    for tensor in header.tensors.values():
-        found = _BLOCK.match(tensor.name)
-        if found:
-            blocks.setdefault(int(found[1]), {})[found[2]] = tensor
-    return dict(sorted(blocks.items()))
-
-
 def _mtp_layers(header: Header, architecture: str) -> int:
     value = header.metadata.get(f"{architecture}.nextn_predict_layers")
     return value if isinstance(value, int) else 0
@@ -134,13 +100,13 @@ def _mtp_layers(header: Header, architecture: str) -> int:
 def _from_tensors(config: dict[str, Any], header: Header, architecture: str) -> None:
     """Add what only the tensors tell: vocabulary, ties, biases, widths, kinds of layers."""
     tensors = header.tensors
-    names = {found[2] for name in tensors if (found := _BLOCK.match(name))}
+    names = {match[2] for name in tensors if (match := BLOCK_NAME.match(name))}
     table = tensors.get("token_embd.weight")
     if table is not None:
         config["vocab_size"] = table.shape[-1]
     if not header.missing:
         config["tie_word_embeddings"] = "output.weight" not in tensors
-    for fields, asked in (
+    for fields, markers in (
         (
             ("attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias"),
             {"attn_q.bias", "attn_qkv.bias"},
@@ -151,7 +117,7 @@ def _from_tensors(config: dict[str, Any], header: Header, architecture: str) -> 
         (("moe_router_enable_expert_bias", "use_expert_bias"), {"exp_probs_b.bias", "exp_probs_b"}),
         (("mamba_rms_norm",), {"ssm_norm"}),
     ):
-        config.update(dict.fromkeys(fields, bool(asked & names)))
+        config.update(dict.fromkeys(fields, bool(markers & names)))
     shared = _first(header, "ffn_up_shexp")
     if shared is not None:
         width = shared.shape[1]
@@ -172,7 +138,7 @@ def _from_tensors(config: dict[str, Any], header: Header, architecture: str) -> 
 
 
 def _first(header: Header, name: str) -> Tensor | None:
-    return next((block[name] for block in _blocks(header).values() if name in block), None)
+    return next((block[name] for block in tensors_by_block(header).values() if name in block), None)
 
 
 def _kind(block: Mapping[str, Tensor]) -> str:
@@ -188,14 +154,14 @@ def _kind(block: Mapping[str, Tensor]) -> str:
 
 def _layer_kinds(config: dict[str, Any], header: Header, architecture: str, layers: int) -> None:
     """Add the pattern of a hybrid's layers under the names its family reads."""
-    blocks = _blocks(header)
+    blocks = tensors_by_block(header)
     if set(blocks) < set(range(layers)):
         return  # parts of a split file are missing
     kinds = [_kind(blocks[index]) for index in range(layers)]
     full = [index for index, kind in enumerate(kinds) if kind == "attention"]
     if architecture.startswith("nemotron_h"):
         config["layers_block_type"] = kinds
-    elif architecture in _DELTA[:3]:
+    elif architecture in _LISTED_LAYERS:
         words = {True: "full_attention", False: "linear_attention"}
         config["layer_types"] = [words[kind == "attention"] for kind in kinds]
     elif architecture == "kimi-linear":
@@ -252,7 +218,7 @@ def _gemma4(config: dict[str, Any], header: Header) -> None:
     wide = config.get("head_dim")
     config["global_head_dim"] = wide
     config["head_dim"] = header.metadata.get("gemma4.attention.key_length_swa", wide)
-    full = [block for block in _blocks(header).values() if "attn_q" in block]
+    full = [block for block in tensors_by_block(header).values() if "attn_q" in block]
     config["attention_k_eq_v"] = any("attn_k" in b and "attn_v" not in b for b in full)
     config["enable_moe_block"] = any("ffn_gate_inp" in block for block in full)
     widths = config.get("intermediate_size")
@@ -330,77 +296,10 @@ def _state_space(config: dict[str, Any], keys: Mapping[str, Any], prefix: str) -
         config["mamba_expand"] = max(1, inner // hidden)
 
 
-def read_mix(tensors: Iterable[Tensor], header: Header, architecture: str) -> Quantization:
-    """Return the format of each role: its tensors' own if they agree, else their mean bits."""
-    recurrent = {
-        index
-        for index, block in _blocks(header).items()
-        if architecture in _DELTA and any(name.startswith("ssm_") for name in block)
-    }
-    by_role: dict[str, Counter[str]] = {}
-    sizes: dict[str, int] = {}
-    for tensor in tensors:
-        role = role_of(tensor, recurrent)
-        by_role.setdefault(role, Counter())[tensor.type] += tensor.elements
-        sizes[role] = sizes.get(role, 0) + tensor.bytes
-    formats = {role: _format(types, sizes[role]) for role, types in by_role.items()}
-    vectors = formats.pop("vector", None)
-    return Quantization(_label(header, by_role), formats, vectors=vectors.id if vectors else None)
-
-
-def role_of(tensor: Tensor, recurrent: Iterable[int] = ()) -> str:
-    """Return the role of a tensor, or `vector` for what is no matrix.
-
-    `recurrent` are the blocks whose attention-like names belong to a recurrent mixer.
-    """
-    if tensor.name in _WHOLE:
-        return _WHOLE[tensor.name]
-    found = _BLOCK.match(tensor.name)
-    if len(tensor.shape) < 2 or found is None:
-        return "vector"
-    role = next((role for pattern, role in _ROLES if re.match(pattern, found[2])), "vector")
-    return "mixer" if role == "attention" and int(found[1]) in recurrent else role
-
-
 def _counts(tensor: Tensor, layers: float) -> bool:
     """Return whether a tensor is of the network that decodes, without prediction layers."""
-    found = _BLOCK.match(tensor.name)
-    return not _UNCOUNTED.match(tensor.name) and (found is None or int(found[1]) < layers)
-
-
-def _format(types: Counter[str], size: int) -> Format:
-    """Return the format of so many elements of each type, `size` bytes in all.
-
-    A type of nearly all of them gives its name to the mean.
-    """
-    kind, elements = types.most_common(1)[0]
-    main = _named(kind)
-    bits = 8 * size / types.total()
-    if main is None or elements < _MOST * types.total():
-        return custom_format(bits, main.compute if main else "fp16")
-    return main if len(types) == 1 else replace(main, bits=bits)
-
-
-def _named(kind: str) -> Format | None:
-    try:
-        return get_format({"f32": "fp32"}.get(kind, kind))
-    except UnknownFormat:
-        return None
-
-
-def _label(header: Header, by_role: Mapping[str, Counter[str]]) -> str:
-    """Return the name of the mix: that of the file type, else the type of most matrices."""
-    from gguf import LlamaFileType
-
-    value = header.metadata.get("general.file_type")
-    known = {int(kind): kind.name for kind in LlamaFileType}
-    if isinstance(value, int) and value in known:
-        return known[value].lower().removeprefix("mostly_").removeprefix("all_")
-    totals: Counter[str] = Counter()
-    for role, types in by_role.items():
-        if role != "vector":
-            totals.update(types)
-    return totals.most_common(1)[0][0] if totals else "none"
+    match = BLOCK_NAME.match(tensor.name)
+    return not _UNCOUNTED.match(tensor.name) and (match is None or int(match[1]) < layers)
 
 
 def _doubts(spec: ModelSpec, tensors: list[Tensor], header: Header) -> tuple[Note, ...]:

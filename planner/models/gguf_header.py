@@ -64,12 +64,12 @@ def read_header(path: Path) -> Header:
 
     Raises ConfigError naming the file when it is missing, not a GGUF file, or cut in its header.
     """
-    found = _SPLIT.search(path.name)
-    if found is None:
+    match = _SPLIT.search(path.name)
+    if match is None:
         return _read_one(path)
     names = [
-        f"{path.name[: found.start()]}-{number:05d}-of-{found[2]}{path.name[found.end() :]}"
-        for number in range(1, int(found[2]) + 1)
+        f"{path.name[: match.start()]}-{number:05d}-of-{match[2]}{path.name[match.end() :]}"
+        for number in range(1, int(match[2]) + 1)
     ]
     parts = [path.with_name(name) for name in names]
     headers = [_read_one(part) for part in parts if part.exists() or part == path]

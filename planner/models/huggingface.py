@@ -61,8 +61,8 @@ def importers() -> dict[str, Importer]:
 
 def family_types(family: str) -> dict[str, Importer]:
     """Return the importers of one of FAMILIES by model_type."""
-    found: dict[str, Importer] = import_module(f"planner.models.families.{family}").MODEL_TYPES
-    return found
+    importers: dict[str, Importer] = import_module(f"planner.models.families.{family}").MODEL_TYPES
+    return importers
 
 
 def import_config(
@@ -113,14 +113,14 @@ def read_assumed(reader: Reader) -> ModelSpec:
     """Read a config of unknown model_type as a plain decoder, and note what was assumed."""
     name = reader.text("model_type")
     kind = f"model_type {name!r} is unknown" if name else "there is no model_type"
-    traits, said = assumed_traits(reader)
+    traits, reading = assumed_traits(reader)
     try:
         spec = decoder(traits)(reader)
     except ConfigError as error:
         raise ConfigError(f"{error} ({kind})") from error
     unread = _unread(reader)
-    said += f"; not read: {', '.join(unread)}" if unread else ""
-    reader.note("assumed_architecture", f"{kind}: read as {said}")
+    reading += f"; not read: {', '.join(unread)}" if unread else ""
+    reader.note("assumed_architecture", f"{kind}: read as {reading}")
     return spec
 
 
@@ -180,7 +180,7 @@ def load_json(file: Path) -> dict[str, Any]:
         size = file.stat().st_size
         if size > LARGEST_FILE:
             raise ConfigError(f"{file}: {size} bytes; a config has at most {LARGEST_FILE}")
-        found = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        config = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
     except RecursionError:
         raise ConfigError(f"{file}: nested too deeply") from None
     except OSError as error:
@@ -189,9 +189,9 @@ def load_json(file: Path) -> dict[str, Any]:
         raise
     except ValueError as error:
         raise ConfigError(f"{file}: not valid JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ConfigError(f"{file}: expected a JSON object, got {type(found).__name__}")
-    return found
+    if not isinstance(config, dict):
+        raise ConfigError(f"{file}: expected a JSON object, got {type(config).__name__}")
+    return config
 
 
 def _no_constant(name: str) -> None:

@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 
 from planner.kernels import Kernel
-from planner.models.parts import Cache, Formats, Linear, Part
+from planner.models.caches import Cache, LatentCache, State
+from planner.models.parts import Formats, Linear, Mixer
 
 
 @dataclass(frozen=True, slots=True)
-class LatentAttention(Part):
+class LatentAttention(Mixer):
     """Attention whose cache is one latent of kv_rank + rope_dim values per token, for all heads.
 
     Decode runs absorbed: the up-projections act on queries and outputs, and a head does
@@ -61,6 +62,8 @@ class LatentAttention(Part):
                 self.heads * (self.nope_dim + self.v_dim),
                 "attention",
                 ways=self.heads,
+                # Keys: nope_dim to kv_rank on the query; values: kv_rank to v_dim on the output.
+                absorbed_values=self.heads * (self.nope_dim + 2 * self.kv_rank + self.v_dim),
             ),
             Linear("o_proj", out, self.hidden, "attention", self.bias, self.heads),
         )
@@ -73,23 +76,55 @@ class LatentAttention(Part):
         """The latent and the shared rotary key; tensor parallelism cannot split them."""
         return (Cache(self.kv_rank + self.rope_dim, 1),)
 
+    def states(self) -> tuple[State, ...]:
+        """None."""
+        return ()
+
+    @property
+    def sharded_heads(self) -> int | None:
+        """Query heads."""
+        return self.heads
+
+    @property
+    def rotary_width(self) -> int | None:
+        """Width of the rotary part of a head."""
+        return self.rope_dim
+
+    @property
+    def cached_head_width(self) -> int | None:
+        """None: all heads share the latent."""
+        return None
+
+    @property
+    def latent_cache(self) -> LatentCache | None:
+        """The latent, and keys and values of every head."""
+        width = self.nope_dim + self.rope_dim + self.v_dim
+        expanded = Cache(self.heads * width, self.heads)
+        return LatentCache(self.kv_rank, expanded)
+
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
-        """One absorbed pass over the latents."""
+        """One absorbed pass over the latents; queries and outputs are in the latent's space."""
         latent = self.kv_rank + self.rope_dim
-        return (self._pass(formats, latent + self.kv_rank, latent),)
+        return (self._pass(formats, latent + self.kv_rank, latent + self.kv_rank),)
 
     def prompt_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
-        """One expanded pass; the kv_b_proj product of the same tokens builds keys and values."""
-        latent = self.kv_rank + self.rope_dim
-        return (self._pass(formats, self.nope_dim + self.rope_dim + self.v_dim, latent),)
+        """One expanded pass over the keys and values that kv_b_proj makes of the same tokens.
 
-    def _pass(self, formats: Formats, width: int, latent: int) -> Kernel:
+        A token reads its query, keys and values (the rotary key comes with the cache) and writes
+        its output.
+        """
+        key, value = self.nope_dim + self.rope_dim, self.v_dim
+        return (self._pass(formats, key + value, key + self.nope_dim + 2 * value),)
+
+    def _pass(self, formats: Formats, width: int, moved: int) -> Kernel:
+        """The pass at 2·width FLOPs a head and cached token, and `moved` values a head."""
         return Kernel(
             name="attention_latent",
             kind="latent",
             compute="bf16",
+            activation_values_per_token=self.heads * moved,
             flops_per_cached=2.0 * self.heads * width,
-            bytes_per_cached=latent * formats.kv.bytes,
+            bytes_per_cached=(self.kv_rank + self.rope_dim) * formats.kv.bytes,
             window=self.window,
             flop_ways=self.heads,
             cache_ways=1,

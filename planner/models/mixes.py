@@ -81,8 +81,8 @@ def mix_formats(
                 total[1] += group.copies * values
     head = get_format(_fit(mix.head, hidden)).bits
     base = get_format(_fit(mix.base, hidden)).bits
-    found = {role: _mean(bits / values) for role, (bits, values) in sums.items() if values}
-    return found | {"head": _mean(head), "embedding": _mean(head if tied_embeddings else base)}
+    means = {role: _mean(bits / values) for role, (bits, values) in sums.items() if values}
+    return means | {"head": _mean(head), "embedding": _mean(head if tied_embeddings else base)}
 
 
 def _mean(bits: float) -> Format:
@@ -107,14 +107,10 @@ def _matrices(part: Part) -> Iterator[tuple[str, int, float, str]]:
         elif linear.kernel == "qkv_proj" and linear.outputs == value and value:
             kind, value = "value", 0
         yield linear.role, linear.inputs, linear.inputs * linear.outputs, kind
-    experts, _, params = part.routed()
-    if experts:
-        ups = 2 if getattr(part, "gated", True) else 1
-        down = experts * params / (ups + 1)
-        inner: int | None = getattr(part, "inner", None)
-        hidden: int = getattr(part, "hidden", 256)
-        yield "experts", inner or hidden, down * ups, "other"
-        yield "experts", getattr(part, "width", 256), down, "down"
+    if routed := part.routed():
+        down = routed.experts * routed.params / (routed.ups + 1)
+        yield "experts", routed.inputs, down * routed.ups, "other"
+        yield "experts", routed.width, down, "down"
 
 
 def _bits(mix: Mix, kind: str, rows: int, layers: int, sharing: float) -> float:

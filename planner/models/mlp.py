@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.kernels import Kernel
-from planner.models.parts import Formats, Linear, Part
+from planner.models.parts import Activation, Auxiliary, FeedForward, Linear, RoutedExperts
 
 
 @dataclass(frozen=True, slots=True)
-class Dense(Part):
+class Dense(FeedForward):
     """A feed-forward network of width `width`: gate, up and down, or up and down."""
 
     hidden: int
@@ -29,9 +28,17 @@ class Dense(Part):
         """Norms and activation parameters."""
         return self.other
 
+    def routed(self) -> RoutedExperts | None:
+        """None."""
+        return None
+
+    def activation(self) -> Activation | None:
+        """One of the network's width."""
+        return Activation(self.width, self.gated)
+
 
 @dataclass(frozen=True, slots=True)
-class Projection(Part):
+class Projection(Auxiliary):
     """One matrix on its own, not split by tensor parallelism."""
 
     kernel: str
@@ -43,9 +50,13 @@ class Projection(Part):
         """The matrix."""
         return (Linear(self.kernel, self.inputs, self.outputs, self.role, ways=1),)
 
+    def other_params(self) -> int:
+        """None."""
+        return 0
+
 
 @dataclass(frozen=True, slots=True)
-class Experts(Part):
+class Experts(FeedForward):
     """A mixture of `experts` equal feed-forward networks of which each token visits `top_k`.
 
     A step reads the distinct experts its tokens hit; each token does `top_k` experts' FLOPs.
@@ -88,29 +99,15 @@ class Experts(Part):
         """The router's corrections."""
         return self.correction
 
-    def routed(self) -> tuple[int, int, int]:
-        """Experts, experts a token, parameters of one."""
-        inner = self.hidden if self.inner is None else self.inner
+    def routed(self) -> RoutedExperts | None:
+        """The experts, at ups·inputs·width + width·inputs parameters each, and their biases."""
+        inputs = self.hidden if self.inner is None else self.inner
         ups = 2 if self.gated else 1
-        params = (ups + 1) * inner * self.width
+        params = (ups + 1) * inputs * self.width
         if self.bias:
-            params += ups * self.width + inner
-        return (self.experts, self.top_k, params)
+            params += ups * self.width + inputs
+        return RoutedExperts(self.experts, self.top_k, params, self.width, inputs, self.gated)
 
-    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
-        """The grouped product over the experts hit."""
-        experts, top_k, params = self.routed()
-        weights = formats.weights["experts"]
-        return (
-            Kernel(
-                name="experts",
-                kind="experts",
-                compute=weights.compute,
-                launches=2,
-                flops_per_token=2.0 * top_k * params,
-                weight_bytes=experts * params * weights.bytes,
-                experts=experts,
-                top_k=top_k,
-                weight_format=weights.id,
-            ),
-        )
+    def activation(self) -> Activation | None:
+        """One of an expert's width in each expert a token visits."""
+        return Activation(self.top_k * self.width, self.gated)

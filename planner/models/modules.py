@@ -10,7 +10,8 @@ from typing import Any
 from planner.models.reader import Reader
 from planner.precision import Format, get_format
 
-Formats = dict[str, Format]
+RoleFormats = dict[str, Format]
+"""Format of each role of weights that a checkpoint's quantisation names."""
 
 _PREFIX = re.compile(
     r"^(model\.language_model\.|language_model\.model\.|language_model\.|model\.|backbone\.)+"
@@ -88,15 +89,15 @@ class Modules:
         for path in _subpaths(module):
             if path in self._plain:
                 return self._plain[path]
-        return next((pattern for found, pattern in self._expressions if found.match(module)), None)
+        return next((pattern for regex, pattern in self._expressions if regex.match(module)), None)
 
     def layers_covered(self, role: str, layers: Iterable[int]) -> float:
         """Return the share of `layers` in which a module of `role` is covered, 0 to 1."""
-        found = [
+        covered = [
             any(self.find(f"layers.{index}.{module}") is not None for module in SAMPLES[role])
             for index in layers
         ]
-        return sum(found) / max(1, len(found))
+        return sum(covered) / max(1, len(covered))
 
     def first(self, role: str, layers: Iterable[int]) -> str | None:
         """Return the first pattern that covers a module of `role`, or None."""
@@ -132,12 +133,12 @@ def strings(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def everywhere(reader: Reader, config: Mapping[str, Any], fmt: Format) -> Formats:
+def everywhere(reader: Reader, config: Mapping[str, Any], fmt: Format) -> RoleFormats:
     """Give every linear role `fmt`, but those on the config's ignore lists."""
     skipped = [name for key in _SKIPPED for name in strings(config.get(key))]
     trimmed = isinstance(config.get("_trimmed"), Mapping)
     modules = Modules(skipped)
-    formats: Formats = {}
+    formats: RoleFormats = {}
     for role in SAMPLES:
         share = modules.layers_covered(role, _sampled(reader, role, trimmed))
         most = 0.0 if trimmed else 0.125 if role in {"attention", "mixer", "indexer"} else 0.5
@@ -154,9 +155,9 @@ def everywhere(reader: Reader, config: Mapping[str, Any], fmt: Format) -> Format
     return formats or {"experts": fmt}
 
 
-def by_name(reader: Reader, named: Mapping[str, Format], trimmed: bool) -> Formats:
+def by_name(reader: Reader, named: Mapping[str, Format], trimmed: bool) -> RoleFormats:
     """Resolve formats listed module by module; of a cut list, unseen roles follow their like."""
-    formats: Formats = {}
+    formats: RoleFormats = {}
     modules = Modules(named)
     for role in SAMPLES:
         hit = modules.first(role, _sampled(reader, role, trimmed))

@@ -1,12 +1,14 @@
-"""What a layer is made of: linear maps, caches and states, and the parts that hold them."""
+"""What a layer is made of: linear maps and experts, and the parts that hold them."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.kernels import Kernel
+from planner.models.caches import Cache, LatentCache, State
 from planner.precision import Format, get_format
 
 ROLES = (
@@ -65,70 +67,232 @@ class Linear:
     """Most ways tensor parallelism splits it: KV heads for k and v, 1 where it is replicated."""
     stored: bool = True
     """False where the weights are another layer's, used here again."""
+    operand: str = ""
+    """Name of the vector it reads, where linears of one kernel read different ones of one width."""
+    input_values: int | None = None
+    """Values of a token it reads where the matrix is the blocks of a block-diagonal one; None is
+    `inputs` [value]."""
+    absorbed_values: int | None = None
+    """Values of a token it reads and writes in a decode step where its blocks are applied to other
+    vectors than in a prompt; None is as in a prompt [value]."""
 
     @property
     def params(self) -> int:
         """Parameters it holds, bias included [-]."""
         return self.inputs * self.outputs + (self.outputs if self.bias else 0)
 
+    def activation_values(self, prompt: bool, shared: bool) -> float:
+        """Values of a token it reads and writes [value].
 
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """What a part keeps per token of a sequence."""
-
-    elements_per_token: float
-    """Values kept per token; a compressed cache keeps a fraction of an entry [value/token]."""
-    ways: int
-    """Ways tensor parallelism splits it: the KV heads; 1 for a latent [-]."""
-    window: float = math.inf
-    """Tokens kept at most; infinity grows with the sequence [token]."""
+        `shared` says that another linear of the same launch has read its operand already.
+        """
+        if self.absorbed_values is not None and not prompt:
+            return self.absorbed_values
+        read = self.inputs if self.input_values is None else self.input_values
+        return self.outputs + (0 if shared else read)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """What a part keeps per sequence, whatever its length."""
+class RoutedExperts:
+    """Equal feed-forward networks of which a token visits a few."""
 
-    elements: int
-    ways: float = math.inf
+    experts: int
+    top_k: int
+    """Experts a token visits [-]."""
+    params: int
+    """Parameters of one expert [-]."""
+    width: int
+    """Values between an expert's matrices [-]."""
+    inputs: int
+    """Values an expert reads and writes: the hidden size, or a narrower latent [-]."""
+    gated: bool
+    """Whether an expert has a gate beside its up-projection."""
+
+    @property
+    def ups(self) -> int:
+        """Matrices from `inputs` to `width`: up, and gate where there is one [-]."""
+        return 2 if self.gated else 1
+
+    @property
+    def activation_values(self) -> int:
+        """Values a token reads and writes in the two grouped products over its experts [value].
+
+        top_k·((inputs + ups·width) + (width + inputs)): up with gate, then down. DeepSeek-V3:
+        8·((7168 + 2·2048) + (2048 + 7168)) = 163,840.
+        """
+        return self.top_k * (2 * self.inputs + (self.ups + 1) * self.width)
+
+    def kernel(self, formats: Formats) -> Kernel:
+        """Return the grouped products over experts: 2·top_k·params FLOPs a token, two launches."""
+        weights = formats.weights["experts"]
+        return Kernel(
+            name="experts",
+            kind="experts",
+            compute=weights.compute,
+            activation_values_per_token=self.activation_values,
+            launches=2,
+            flops_per_token=2.0 * self.top_k * self.params,
+            weight_bytes=self.experts * self.params * weights.bytes,
+            experts=self.experts,
+            top_k=self.top_k,
+            weight_format=weights.id,
+        )
 
 
-class Part:
-    """A mixer or an MLP of a layer; subclasses are frozen dataclasses overriding what applies."""
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """The function between the matrices of a feed-forward network."""
+
+    width: int
+    """Values it writes for a token, over all the experts the token visits [value]."""
+    gated: bool
+    """Whether it multiplies with a gate, which it reads as well."""
+
+
+class Part(ABC):
+    """A mixer, a feed-forward network, or what stands beside them in a layer.
+
+    Sizes, kernels, loading, sharding, paging and placement ask every part for the members below,
+    and none of those has a default here. A part derives from `Mixer`, `FeedForward` or `Auxiliary`,
+    which answer what cannot differ within their kind; one that leaves out anything else cannot be
+    instantiated. Parts are frozen dataclasses with slots.
+    """
 
     __slots__ = ()
 
+    @abstractmethod
     def linears(self) -> tuple[Linear, ...]:
         """Matrices every token goes through."""
-        return ()
 
+    @abstractmethod
     def other_params(self) -> int:
         """Parameters outside the linears: norms, sinks, convolutions, decay rates [-]."""
-        return 0
 
     def buffers(self) -> int:
         """Stored values that no gradient trains: in checkpoints, not in active parameters [-]."""
         return 0
 
-    def routed(self) -> tuple[int, int, int]:
-        """Routed experts: (experts, experts per token, parameters of one expert)."""
-        return (0, 0, 0)
+    @abstractmethod
+    def routed(self) -> RoutedExperts | None:
+        """Routed experts, or None."""
 
+    @abstractmethod
+    def activation(self) -> Activation | None:
+        """The function between two matrices of the part, or None."""
+
+    @abstractmethod
     def caches(self) -> tuple[Cache, ...]:
         """Per-token caches."""
-        return ()
 
+    @abstractmethod
     def states(self) -> tuple[State, ...]:
         """Per-sequence states."""
-        return ()
 
+    @property
+    @abstractmethod
+    def sharded_heads(self) -> int | None:
+        """Heads that the ways of tensor parallelism must divide; None puts no condition [-]."""
+
+    @property
+    @abstractmethod
+    def rotary_width(self) -> int | None:
+        """Width of the table of rotary angles an engine holds for it; None without one [-]."""
+
+    @property
+    @abstractmethod
+    def cached_head_width(self) -> int | None:
+        """Width of a head in its cache, which may have a scale of its own; None without [-]."""
+
+    @property
+    @abstractmethod
+    def latent_cache(self) -> LatentCache | None:
+        """How the cache of multi-head latent attention may be kept; None of any other part."""
+
+    @abstractmethod
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """Kernels of a decode step other than the products with `linears`."""
-        del formats
-        return ()
 
     def prompt_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """Kernels of a prompt beside those of `linears`; the decode ones unless overridden."""
         return self.core_kernels(formats)
+
+
+class Mixer(Part):
+    """What mixes the tokens of a sequence: attention, a recurrence, an indexer."""
+
+    __slots__ = ()
+
+    def routed(self) -> RoutedExperts | None:
+        """None: experts are a feed-forward network's."""
+        return None
+
+    def activation(self) -> Activation | None:
+        """None: gates of a mixer are part of its own kernel."""
+        return None
+
+
+class TokenWise(Part):
+    """A part that treats every token alone: it keeps nothing and has no heads."""
+
+    __slots__ = ()
+
+    def caches(self) -> tuple[Cache, ...]:
+        """None."""
+        return ()
+
+    def states(self) -> tuple[State, ...]:
+        """None."""
+        return ()
+
+    @property
+    def sharded_heads(self) -> int | None:
+        """None."""
+        return None
+
+    @property
+    def rotary_width(self) -> int | None:
+        """None."""
+        return None
+
+    @property
+    def cached_head_width(self) -> int | None:
+        """None."""
+        return None
+
+    @property
+    def latent_cache(self) -> LatentCache | None:
+        """None."""
+        return None
+
+
+class FeedForward(TokenWise):
+    """A feed-forward network, dense or a mixture of experts."""
+
+    __slots__ = ()
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """The grouped product over the routed experts a step hits, if there are any."""
+        routed = self.routed()
+        return () if routed is None else (routed.kernel(formats),)
+
+
+class Auxiliary(TokenWise):
+    """Matrices and vectors beside mixers and feed-forward networks."""
+
+    __slots__ = ()
+
+    def routed(self) -> RoutedExperts | None:
+        """None."""
+        return None
+
+    def activation(self) -> Activation | None:
+        """None."""
+        return None
+
+    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
+        """None beside the products with its matrices."""
+        del formats
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,34 +325,3 @@ class LayerGroup:
     def copies(self) -> int:
         """Copies of the weights that exist [-]."""
         return self.count if self.stored is None else self.stored
-
-
-def linear_kernels(linears: tuple[Linear, ...], formats: Formats) -> tuple[Kernel, ...]:
-    """Return one GEMM a kernel name: 2·inputs·outputs FLOPs a token, weights read once a step.
-
-    Where a kernel's matrices split differently (q against k and v), each split is a kernel law of
-    its own with no launch after the first.
-    """
-    merged: dict[tuple[str, float, str], Kernel] = {}
-    names: set[str] = set()
-    for linear in linears:
-        weights = formats.weights[linear.role]
-        key = (linear.kernel, linear.ways, weights.id)
-        before = merged.get(key)
-        stored = linear.inputs * linear.outputs * weights.bytes + (
-            linear.outputs * 2 if linear.bias else 0
-        )
-        merged[key] = Kernel(
-            name=linear.kernel,
-            kind="gemm",
-            compute=weights.compute,
-            launches=before.launches if before else float(linear.kernel not in names),
-            flops_per_token=2.0 * linear.inputs * linear.outputs
-            + (before.flops_per_token if before else 0),
-            weight_bytes=stored + (before.weight_bytes if before else 0),
-            weight_ways=linear.ways,
-            flop_ways=linear.ways,
-            weight_format=weights.id,
-        )
-        names.add(linear.kernel)
-    return tuple(merged.values())

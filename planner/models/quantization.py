@@ -11,7 +11,7 @@ from planner.precision import get_format
 
 if TYPE_CHECKING:
     from planner.models.dialects import Config
-    from planner.models.modules import Formats
+    from planner.models.modules import RoleFormats
 
 
 def read_quantization(reader: Reader) -> Quantization:
@@ -51,7 +51,7 @@ def _method(config: Config) -> str:
     return "compressed-tensors" if "config_groups" in config else "mlx"
 
 
-def _label(method: str, formats: Formats) -> str:
+def _label(method: str, formats: RoleFormats) -> str:
     """Name for people: the method, or the format where a method has many."""
     if method not in {"modelopt", "compressed-tensors", "fp8", "quark", "torchao"}:
         return method

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from planner.errors import InvalidInput
 from planner.models.spec import Note
 
 LARGEST = {"layers": 4096, "hidden": 2**20, "heads": 2**16, "experts": 2**16, "default": 10**9}
@@ -25,7 +26,7 @@ OUTER = frozenset(
 """Fields a nested text_config may leave to the object around it."""
 
 
-class ConfigError(ValueError):
+class ConfigError(InvalidInput):
     """A config that cannot be read: the message names the field and what is accepted."""
 
 
@@ -85,9 +86,9 @@ class Reader:
                 self.used[name] = self.config[name]
                 return self.config[name]
         if self.outer and (shared := [n for n in names if self.inherits or n in OUTER]):
-            found = self.outer.raw(*shared)
-            if found is not None:
-                return found
+            value = self.outer.raw(*shared)
+            if value is not None:
+                return value
         if any(self.stated(name) for name in names):
             return None
         return next((self.defaults[name] for name in names if name in self.defaults), None)

@@ -32,7 +32,8 @@ import math
 from dataclasses import dataclass
 
 from planner.kernels import Kernel
-from planner.models.parts import Formats, Linear, Part, State
+from planner.models.caches import Cache, LatentCache, State
+from planner.models.parts import Formats, Linear, Mixer
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,46 @@ class Convolution:
         return 2.0 * self.channels * self.taps
 
 
-def scan(formats: Formats, name: str, states: tuple[State, ...], flops: float) -> Kernel:
-    """Return the kernel of one recurrent step: every state read and written, `flops` a token."""
+class RecurrentMixer(Mixer):
+    """A mixer that caches nothing per token."""
+
+    __slots__ = ()
+
+    def caches(self) -> tuple[Cache, ...]:
+        """None."""
+        return ()
+
+    @property
+    def rotary_width(self) -> int | None:
+        """None: a recurrence knows the order of its tokens."""
+        return None
+
+    @property
+    def cached_head_width(self) -> int | None:
+        """None."""
+        return None
+
+    @property
+    def latent_cache(self) -> LatentCache | None:
+        """None."""
+        return None
+
+
+def scan(
+    formats: Formats, name: str, states: tuple[State, ...], flops: float, values: int
+) -> Kernel:
+    """Return the kernel of one recurrent step: every state read and written once.
+
+    A token costs `flops` [FLOP] and moves `values`: what the projections before the scan make for
+    it and what the one after it reads [value].
+    """
     elements = sum(state.elements for state in states)
     ways = max((state.ways for state in states), default=math.inf)
     return Kernel(
         name=name,
         kind="scan",
         compute="fp32",
+        activation_values_per_token=values,
         flops_per_token=flops,
         bytes_per_sequence=2 * elements * formats.state.bytes,
         flop_ways=ways,
@@ -78,7 +111,7 @@ def scan(formats: Formats, name: str, states: tuple[State, ...], flops: float) -
 
 
 @dataclass(frozen=True, slots=True)
-class Mamba1(Part):
+class Mamba1(RecurrentMixer):
     """Selective state space with a state per channel: `inner` channels × `state` values."""
 
     hidden: int
@@ -107,14 +140,20 @@ class Mamba1(Part):
         """The state space and the convolution's window."""
         return (State(self.inner * self.state), State(self.convolution.elements))
 
+    @property
+    def sharded_heads(self) -> int | None:
+        """None: any channels can be split."""
+        return None
+
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """The selective scan."""
         flops = 7.0 * self.inner * self.state + self.convolution.flops
-        return (scan(formats, "mamba_scan", self.states(), flops),)
+        values = 4 * self.inner + 2 * self.state  # x, z, Δ; B, C; the output
+        return (scan(formats, "mamba_scan", self.states(), flops, values),)
 
 
 @dataclass(frozen=True, slots=True)
-class Mamba2(Part):
+class Mamba2(RecurrentMixer):
     """State space with a scalar decay a head: heads × head_dim × state values.
 
     One projection makes z, x, B, C (`groups` of them) and Δ; x, B and C pass the convolution.
@@ -160,132 +199,21 @@ class Mamba2(Part):
             State(self.convolution.elements, self.heads),
         )
 
+    @property
+    def sharded_heads(self) -> int | None:
+        """Its heads."""
+        return self.heads
+
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """The state-space update."""
         flops = 5.0 * self.inner * self.state + self.convolution.flops
-        return (scan(formats, "mamba_scan", self.states(), flops),)
+        # z; x, B and C; Δ; the output.
+        values = self.inner + self.convolution.channels + self.heads + self.inner
+        return (scan(formats, "mamba_scan", self.states(), flops, values),)
 
 
 @dataclass(frozen=True, slots=True)
-class GatedDeltaNet(Part):
-    """Gated delta rule: value_heads × key_dim × value_dim values (Qwen3-Next, Qwen3.5).
-
-    Each of the key heads serves value_heads/key_heads value heads.
-    """
-
-    hidden: int
-    key_heads: int
-    value_heads: int
-    key_dim: int
-    value_dim: int
-    taps: int
-
-    @property
-    def keys(self) -> int:
-        """Width of all keys [-]."""
-        return self.key_heads * self.key_dim
-
-    @property
-    def values(self) -> int:
-        """Width of all values [-]."""
-        return self.value_heads * self.value_dim
-
-    @property
-    def convolution(self) -> Convolution:
-        """The convolution over q, k and v."""
-        return Convolution(2 * self.keys + self.values, self.taps)
-
-    def linears(self) -> tuple[Linear, ...]:
-        """q, k, v and the gate z (one launch), decay and β (kept in 16 bits), out."""
-        heads = self.value_heads
-        return (
-            Linear("delta_in", self.hidden, 2 * self.keys, "mixer", ways=self.key_heads),
-            Linear("delta_in", self.hidden, 2 * self.values, "mixer", ways=heads),
-            Linear("delta_gates", self.hidden, 2 * heads, "other", ways=heads),
-            Linear("delta_out", self.values, self.hidden, "mixer", ways=heads),
-        )
-
-    def other_params(self) -> int:
-        """Convolution, A and Δ bias of each head, the norm of a value head."""
-        return self.convolution.params + 2 * self.value_heads + self.value_dim
-
-    def states(self) -> tuple[State, ...]:
-        """The matrix of each value head and the convolution's window."""
-        return (
-            State(self.value_heads * self.key_dim * self.value_dim, self.value_heads),
-            State(self.convolution.elements, self.value_heads),
-        )
-
-    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
-        """The delta-rule update."""
-        flops = 7.0 * self.value_heads * self.key_dim * self.value_dim + self.convolution.flops
-        return (scan(formats, "delta_scan", self.states(), flops),)
-
-
-@dataclass(frozen=True, slots=True)
-class KimiDelta(Part):
-    """Kimi delta attention: the gated delta rule with a decay per key channel.
-
-    Decay and output gate come from projections of rank head_dim, or full ones (Kimi-K3).
-    """
-
-    hidden: int
-    heads: int
-    head_dim: int
-    taps: int
-    full_rank_gate: bool = False
-    """Whether the output gate is one full projection."""
-    conv_rows: int | None = None
-
-    @property
-    def width(self) -> int:
-        """Width of q, of k and of v [-]."""
-        return self.heads * self.head_dim
-
-    @property
-    def convolution(self) -> Convolution:
-        """The convolutions over q, k and v."""
-        return Convolution(3 * self.width, self.taps, rows=self.conv_rows)
-
-    def linears(self) -> tuple[Linear, ...]:
-        """q, k, v; decay, β and output gate; out."""
-        heads = self.heads
-        low_rank = (
-            Linear("kda_gates", self.hidden, self.head_dim, "mixer", ways=1),
-            Linear("kda_gates_up", self.head_dim, self.width, "mixer", ways=heads),
-        )
-        gate = (
-            (Linear("kda_gates", self.hidden, self.width, "mixer", ways=heads),)
-            if self.full_rank_gate
-            else low_rank
-        )
-        return (
-            Linear("qkv_proj", self.hidden, 3 * self.width, "mixer", ways=heads),
-            *low_rank,
-            *gate,
-            Linear("kda_gates", self.hidden, heads, "mixer", ways=heads),
-            Linear("o_proj", self.width, self.hidden, "mixer", ways=heads),
-        )
-
-    def other_params(self) -> int:
-        """Convolutions, A of each head, Δ bias of each channel, the norm of a head."""
-        return self.convolution.params + self.heads + self.width + self.head_dim
-
-    def states(self) -> tuple[State, ...]:
-        """The matrix of each head and the convolutions' windows."""
-        return (
-            State(self.width * self.head_dim, self.heads),
-            State(self.convolution.elements, self.heads),
-        )
-
-    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
-        """The delta-rule update."""
-        flops = 7.0 * self.width * self.head_dim + self.convolution.flops
-        return (scan(formats, "delta_scan", self.states(), flops),)
-
-
-@dataclass(frozen=True, slots=True)
-class LightningAttention(Part):
+class LightningAttention(RecurrentMixer):
     """Linear attention with a fixed decay a head: heads × head_dim × head_dim values."""
 
     hidden: int
@@ -309,13 +237,20 @@ class LightningAttention(Part):
         """Σ k·vᵀ of each head."""
         return (State(self.heads * self.head_dim**2, self.heads),)
 
+    @property
+    def sharded_heads(self) -> int | None:
+        """Its heads."""
+        return self.heads
+
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """The linear-attention update."""
-        return (scan(formats, "linear_scan", self.states(), 5.0 * self.heads * self.head_dim**2),)
+        flops = 5.0 * self.heads * self.head_dim**2
+        values = 5 * self.heads * self.head_dim  # q, k, v, gate, output
+        return (scan(formats, "linear_scan", self.states(), flops, values),)
 
 
 @dataclass(frozen=True, slots=True)
-class ShortConvolution(Part):
+class ShortConvolution(RecurrentMixer):
     """A gated short convolution over the hidden width (LFM2)."""
 
     hidden: int
@@ -342,83 +277,13 @@ class ShortConvolution(Part):
         """The convolution's window."""
         return (State(self.convolution.elements),)
 
+    @property
+    def sharded_heads(self) -> int | None:
+        """None: any channels can be split."""
+        return None
+
     def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
         """The convolution between its two gates (one product a channel each)."""
         flops = self.convolution.flops + 2.0 * self.hidden
-        return (scan(formats, "conv_scan", self.states(), flops),)
-
-
-@dataclass(frozen=True, slots=True)
-class Rwkv(Part):
-    """RWKV time mixing with matrix-valued states: heads × head_dim × head_dim values.
-
-    `square` counts the full projections of it (r, k, v, g, output), `low_rank` the ranks of its
-    low-rank ones. The two token shifts, of time and channel mixing, are state too.
-    """
-
-    hidden: int
-    width: int
-    head_dim: int
-    square: int = 5
-    low_rank: tuple[int, ...] = ()
-    vectors: int = 0
-    """Parameters of interpolation, decay, bonus and norms [-]."""
-    flops_per_value: float = 7.0
-    """FLOPs a state value costs a token [FLOP]."""
-
-    def linears(self) -> tuple[Linear, ...]:
-        """Full projections, then pairs of low-rank ones."""
-        heads = self.width // self.head_dim
-        ins = tuple(
-            Linear("rwkv_in", self.hidden, self.width, "mixer", ways=heads)
-            for _ in range(self.square - 1)
-        )
-        ranks = tuple(
-            linear
-            for rank in self.low_rank
-            for linear in (
-                Linear("rwkv_low_rank", self.hidden, rank, "other", ways=1),
-                Linear("rwkv_low_rank", rank, self.width, "other", ways=heads),
-            )
-        )
-        return (*ins, *ranks, Linear("rwkv_out", self.width, self.hidden, "mixer", ways=heads))
-
-    def other_params(self) -> int:
-        """Vectors."""
-        return self.vectors
-
-    def states(self) -> tuple[State, ...]:
-        """The matrix of each head and two token shifts."""
-        heads = self.width // self.head_dim
-        return (State(self.width * self.head_dim, heads), State(2 * self.hidden, heads))
-
-    def core_kernels(self, formats: Formats) -> tuple[Kernel, ...]:
-        """The time-mixing update."""
-        flops = self.flops_per_value * self.width * self.head_dim
-        return (scan(formats, "rwkv_scan", self.states(), flops),)
-
-
-@dataclass(frozen=True, slots=True)
-class RwkvChannelMix(Part):
-    """RWKV channel mixing: key up, squared ReLU, value down, and a receptance gate.
-
-    Without `receptance` it is RWKV-7's, which has no gate.
-    """
-
-    hidden: int
-    width: int
-    receptance: bool = True
-    vectors: int = 0
-
-    def linears(self) -> tuple[Linear, ...]:
-        """Key and receptance, value."""
-        gate = (Linear("mlp_up", self.hidden, self.hidden, "mlp"),) if self.receptance else ()
-        return (
-            Linear("mlp_up", self.hidden, self.width, "mlp"),
-            *gate,
-            Linear("mlp_down", self.width, self.hidden, "mlp"),
-        )
-
-    def other_params(self) -> int:
-        """Interpolation vectors."""
-        return self.vectors
+        values = 4 * self.hidden  # two gates and x; the output
+        return (scan(formats, "conv_scan", self.states(), flops, values),)

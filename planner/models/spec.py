@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.kernels import Kernel
+from planner.models.gemms import linear_kernels
 from planner.models.mixes import mix_formats
-from planner.models.parts import Block, Formats, LayerGroup, Part, linear_kernels
+from planner.models.parts import Block, Formats, LayerGroup, Part
 from planner.precision import Format, get_format
 
 
@@ -111,17 +112,21 @@ class ModelSpec:
     def routed_params(self) -> int:
         """Parameters of routed experts [-]."""
         return sum(
-            group.copies * part.routed()[0] * part.routed()[2] for group, part in self._parts()
+            group.copies * routed.experts * routed.params
+            for group, part in self._parts()
+            if (routed := part.routed())
         )
 
     @cached_property
     def active_params(self) -> int:
         """Parameters one token uses: routed experts × top-k/experts, everything else whole [-]."""
-        used = sum(
-            group.copies * (part.routed()[1] * part.routed()[2] - part.buffers())
+        visited = sum(
+            group.copies * routed.top_k * routed.params
             for group, part in self._parts()
+            if (routed := part.routed())
         )
-        return self.total_params - self.routed_params + used
+        untrained = sum(group.copies * part.buffers() for group, part in self._parts())
+        return self.total_params - self.routed_params - untrained + visited
 
     @cached_property
     def mtp_params(self) -> int:
@@ -162,7 +167,7 @@ class ModelSpec:
         recurrent = any(part.states() and not part.caches() for part in parts)
         if recurrent and not any(part.caches() for part in parts):
             return "ssm"
-        moe = "moe" if any(part.routed()[0] for part in parts) else ""
+        moe = "moe" if any(part.routed() for part in parts) else ""
         return "+".join(filter(None, ("hybrid" if recurrent else "", moe))) or "dense"
 
     def formats(self, weights: str | None = None, kv: str | None = None) -> Formats:
@@ -214,6 +219,7 @@ class ModelSpec:
             name="lm_head",
             kind="gemm",
             compute=weights.compute,
+            activation_values_per_token=self.hidden + self.vocab,
             flops_per_token=2.0 * self.lm_head_params,
             weight_bytes=self.lm_head_params * weights.bytes,
             weight_format=weights.id,
@@ -244,9 +250,10 @@ def _cache_type(dtype: str) -> str:
 
 def part_params(part: Part) -> int:
     """Parameters of one part, routed experts included [-]."""
-    experts, _, params = part.routed()
     stored = sum(linear.params for linear in part.linears() if linear.stored)
-    return stored + part.other_params() + part.buffers() + experts * params
+    routed = part.routed()
+    experts = routed.experts * routed.params if routed else 0
+    return stored + part.other_params() + part.buffers() + experts
 
 
 def _block_params(block: Block) -> int:
@@ -269,9 +276,10 @@ def _group_bytes(group: LayerGroup, formats: Formats, own: float, tp: int, ranks
     formats = group_formats(group, formats)
     total = group.block.other_params * own
     for part in group.block.parts:
-        experts, _, params = part.routed()
         total += (part.other_params() + part.buffers()) * own
-        total += experts * params * formats.weights["experts"].bytes / ranks
+        if routed := part.routed():
+            stored = routed.experts * routed.params * formats.weights["experts"].bytes
+            total += stored / ranks
         for linear in part.linears():
             if linear.stored:
                 matrix = linear.inputs * linear.outputs * formats.weights[linear.role].bytes
@@ -285,6 +293,6 @@ def group_kernels(group: LayerGroup, formats: Formats, prompt: bool = False) -> 
     formats = group_formats(group, formats)
     kernels: list[Kernel] = []
     for part in group.block.parts:
-        kernels += linear_kernels(part.linears(), formats)
+        kernels += linear_kernels(part.linears(), formats, prompt)
         kernels += part.prompt_kernels(formats) if prompt else part.core_kernels(formats)
     return tuple(kernels)

@@ -62,8 +62,8 @@ def patterned(period: int | None, window: float) -> Windows:
         size = window_size(reader, window)
         if kinds:
             return [size if kind in _SLIDING else math.inf for kind in kinds]
-        found = reader.raw("sliding_window_pattern", "_sliding_window_pattern", "layer_switch")
-        pattern = period if found is None else found
+        stated = reader.raw("sliding_window_pattern", "_sliding_window_pattern", "layer_switch")
+        pattern = period if stated is None else stated
         if isinstance(pattern, str) and pattern and set(pattern) <= set("LG"):
             sliding = [pattern[i % len(pattern)] == "L" for i in range(layers)]
         elif isinstance(pattern, int) and pattern >= 1:

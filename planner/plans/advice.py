@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from planner.answer import Lever
-from planner.deployment import Deployment, Part, resolve
-from planner.scenario import Scenario
+from planner.deployment import Deployment, ModelPass, deployment_of
+from planner.scenario import DEFAULT_CONTEXT, Scenario
+from planner.step.figures import COMMUNICATION
 
 SHARE_WORTH_NAMING = 0.05
 """Share of the step below which launches or collectives are not worth a lever [-]."""
@@ -25,12 +26,12 @@ def advise(scenario: Scenario) -> tuple[Lever, ...]:
 
     Raises ValueError like `plan`.
     """
-    batch, context = (scenario.batch or [1])[-1], (scenario.context or [8192])[-1]
-    return levers(Asked(resolve(scenario), batch, context, scenario))
+    batch, context = (scenario.batch or [1])[-1], (scenario.context or [DEFAULT_CONTEXT])[-1]
+    return levers(Question(deployment_of(scenario), batch, context, scenario))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Question:
     """A point of a deployment; what else its scenario says is in the deployment already."""
 
     deployment: Deployment
@@ -42,30 +43,33 @@ class Asked:
 
 
 @lru_cache(maxsize=256)
-def levers(asked: Asked) -> tuple[Lever, ...]:
+def levers(question: Question) -> tuple[Lever, ...]:
     """Return the levers that make a point faster, best first.
 
     Quantised bytes, a quantised cache and twice the tensor parallelism are answered again; launch
     overhead and collectives are priced at what they take. Kept by point, as every plan tells them.
     """
-    parts = asked.deployment.parts(asked.batch, asked.context)
-    before = float(asked.deployment.per_token_s(parts))
-    found = _overheads(parts, asked.deployment.tokens_per_step, before)
-    twice = {"tp": 2 * asked.scenario.tp}
+    deployment = question.deployment
+    passes = deployment.passes(question.batch, question.context)
+    before = float(deployment.per_token_s(passes))
+    gains = _overheads(passes, deployment.tokens_per_step, before)
+    twice = {"tp": 2 * question.scenario.tp}
     for code, text, change in (*CHANGES, ("tp_double", "twice the tensor parallelism", twice)):
         try:
-            other = resolve(asked.scenario.model_copy(update=change))
-            after = float(other.time_s(asked.batch, asked.context))
+            other = deployment_of(question.scenario.model_copy(update=change))
+            after = float(other.time_s(question.batch, question.context))
         except ValueError:  # a split or format this model or machine does not take is no lever
             continue
-        found.append(Lever(code=code, text=text, gain=before / after))
-    return tuple(sorted((one for one in found if one.gain > 1), key=lambda one: -one.gain))
+        gains.append(Lever(code=code, text=text, gain=before / after))
+    return tuple(
+        sorted((lever for lever in gains if lever.gain > 1), key=lambda lever: -lever.gain)
+    )
 
 
-def _overheads(parts: tuple[Part, ...], tokens: float, total: float) -> list[Lever]:
+def _overheads(passes: tuple[ModelPass, ...], tokens: float, total: float) -> list[Lever]:
     """Levers against launch overhead (graph capture, fusion) and communication."""
-    launch = sum(part.share * float(part.time.launch_s.sum()) for part in parts) / tokens
-    sent = sum(part.share * float(part.time.collective_s) for part in parts) / tokens
+    launch = sum(each.share * float(each.points.kernel_launch_s) for each in passes) / tokens
+    sent = sum(each.share * float(each.points.bounds_s[COMMUNICATION]) for each in passes) / tokens
     named = (
         ("graphs", "graph capture or fusion: no launches", launch),
         ("link", "communication overlapped", sent),

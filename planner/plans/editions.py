@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from planner import answer, hw, models
 from planner.calibration import current
+from planner.engines.names import edition as engines_edition
 
 
 def current_editions() -> answer.Editions:
@@ -15,4 +16,9 @@ def current_editions() -> answer.Editions:
 
 @lru_cache(maxsize=64)
 def _with(calibration: str) -> answer.Editions:
-    return answer.Editions(models=models.edition(), hardware=hw.edition(), calibration=calibration)
+    return answer.Editions(
+        models=models.edition(),
+        hardware=hw.edition(),
+        calibration=calibration,
+        engines=engines_edition(),
+    )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from planner import answer
-from planner.deployment import Deployment, Part, resolve
+from planner.deployment import Deployment, deployment_of
 from planner.models.spec import Note
-from planner.plans.advice import Asked, levers
-from planner.plans.columns import columns
+from planner.plans.advice import Question, levers
+from planner.plans.columns import Column, columns
 from planner.plans.editions import current_editions
-from planner.roofline import Array
-from planner.scenario import Scenario
-from planner.step.limits import Limits, limits
+from planner.plans.kernels import kernel_rows
+from planner.scenario import DEFAULT_CONTEXT, Scenario
+from planner.step.limits import DecodeLimits
+from planner.step.timing import BOUNDS
 from planner.workload.distributions import mean_context
 
-DEFAULT_CONTEXT = 8192
-ROUNDING = 1e-9
-"""Share of a step below which what is left over is rounding, not engine time [-]."""
+BOUND_NAMES = np.array(BOUNDS)
 
 
 def plan(scenario: Scenario, *, advice: bool = False) -> answer.Plan:
@@ -30,7 +28,7 @@ def plan(scenario: Scenario, *, advice: bool = False) -> answer.Plan:
     Raises ValueError, with one line that names the field, where it is unknown or impossible; a
     batch that does not fit, or a context beyond the model's, is answered with a note.
     """
-    return plan_deployment(scenario, resolve(scenario), advice=advice)
+    return plan_deployment(scenario, deployment_of(scenario), advice=advice)
 
 
 def plan_deployment(
@@ -42,25 +40,27 @@ def plan_deployment(
     context = max(contexts)
     fit = deployment.memory.max_batch(context)
     batches = scenario.batch or _powers(fit)
-    found = limits(deployment.step, deployment.machine, context, deployment.queries)
+    limits = deployment.limits(context)
     notes.append(_nearness_note(scenario, deployment))
     notes += _fit_notes(deployment, scenario, batches, context, fit)
     notes += _load_notes(scenario, deployment, batches, context, fit)
 
-    batch, ctx = (a.ravel() for a in np.meshgrid(batches, contexts, indexing="ij"))
-    parts = deployment.parts(batch, ctx)
-    asked = Asked(deployment, batches[-1], contexts[-1], scenario)
-    return answer.Plan(
-        scenario=_filled(scenario, deployment, batches, contexts),
-        limits=_limits(found),
-        memory=_memory(deployment, found, fit, min(batches)),
-        points=_points(columns(deployment, scenario.replicas, parts, batch), batch, ctx),
-        serving=_serving(scenario, deployment),
-        kernels=_kernels(deployment, parts),
-        advice=list(levers(asked)) if advice else None,
-        notes=[answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)],
-        editions=current_editions(),
-    )
+    passes = deployment.passes_on_grid(tuple(batches), tuple(contexts))
+    batch = np.array(batches, float)[:, None]
+    question = Question(deployment, batches[-1], contexts[-1], scenario)
+    figures = columns(deployment, scenario.replicas, passes, batch)
+    fields = {
+        "scenario": _filled(scenario, deployment, batches, contexts),
+        "limits": _limits(limits),
+        "memory": _memory(deployment, limits, fit, min(batches)),
+        "points": _points(figures, batches, contexts),
+        "serving": _serving(scenario, deployment),
+        "kernels": kernel_rows(deployment, passes),
+        "advice": list(levers(question)) if advice else None,
+        "notes": [{"code": n.code, "text": n.text} for n in dict.fromkeys(notes)],
+        "editions": current_editions(),
+    }
+    return answer.Plan.model_validate(fields)
 
 
 def _serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
@@ -91,7 +91,7 @@ def _load_notes(
 
 def _nearness_note(scenario: Scenario, deployment: Deployment) -> Note:
     """How near the case is to measured ones, which is what its intervals rest on."""
-    intervals, subject = deployment.figures.intervals, deployment.subject
+    intervals, subject = deployment.calibration.intervals, deployment.subject
     text = f"intervals are those of left-out runs of the class: {intervals.nearness(subject)}"
     if scenario.isl is not None and intervals.borrowed("ttft", subject):
         text += f"; TTFT of {subject.tags['engine']} was not measured: that of servers, widened"
@@ -147,7 +147,7 @@ def _fit_notes(
 def _filled(
     scenario: Scenario, deployment: Deployment, batches: list[int], contexts: list[int]
 ) -> Scenario:
-    found: dict[str, Any] = {
+    resolved: dict[str, Any] = {
         "weights": deployment.weights,
         "kv": deployment.formats.kv.id,
         "batch": batches,
@@ -155,24 +155,26 @@ def _filled(
     }
     if scenario.speculation:
         accepted = {"accepted": deployment.tokens_per_step}
-        found["speculation"] = scenario.speculation.model_copy(update=accepted)
-    return scenario.model_copy(update=found)
+        resolved["speculation"] = scenario.speculation.model_copy(update=accepted)
+    return scenario.model_copy(update=resolved)
 
 
-def _limits(found: Limits) -> answer.Limits:
+def _limits(limits: DecodeLimits) -> answer.Limits:
     return answer.Limits(
-        ridge_point=found.ridge_point,
-        saturation_intensity=found.saturation_intensity,
-        crossover_batch=found.crossover_batch,
-        crossover_reason=found.crossover_reason,
-        weights_equal_kv_batch=found.weights_equal_kv_batch,
-        knee_batch=found.knee_batch,
+        ridge_point=limits.ridge_point,
+        saturation_intensity=limits.saturation_intensity,
+        crossover_batch=limits.crossover_batch,
+        crossover_reason=limits.crossover_reason,
+        weights_equal_kv_batch=limits.weights_equal_kv_batch,
+        knee_batch=limits.knee_batch,
     )
 
 
-def _memory(deployment: Deployment, found: Limits, fit: int, least: int) -> answer.MemoryAnswer:
+def _memory(
+    deployment: Deployment, limits: DecodeLimits, fit: int, least: int
+) -> answer.MemoryAnswer:
     memory = deployment.memory
-    crossover = found.crossover_batch
+    crossover = limits.crossover_batch
     return answer.MemoryAnswer(
         fits=fit >= least,
         weights_bytes_per_gpu=memory.weights_bytes_per_gpu,
@@ -186,93 +188,20 @@ def _memory(deployment: Deployment, found: Limits, fit: int, least: int) -> answ
     )
 
 
-def _points(figures: dict[str, Any], batch: Array, context: Array) -> list[answer.Point]:
-    names = list(figures)
-    rows = zip(
-        batch.tolist(), context.tolist(), *(v.tolist() for v in figures.values()), strict=True
-    )
+def _points(
+    figures: dict[str, Column], batches: list[int], contexts: list[int]
+) -> list[dict[str, Any]]:
+    """Fields of the points of a grid of batches and contexts, batch by batch, from its columns."""
+    figures["bound"] = BOUND_NAMES[figures["bound"]]
+    rows = zip(*(column.ravel().tolist() for column in figures.values()), strict=True)
     points = []
-    for size, cached, *values in rows:
-        row = dict(zip(names, values, strict=True))
-        interval = answer.Interval(
-            p10=row.pop("tpot_p10_s"), p50=row.pop("tpot_p50_s"), p90=row.pop("tpot_p90_s")
-        )
-        rates = answer.Interval(
-            p10=row.pop("tokens_per_s_p10"),
-            p50=row["tokens_per_s"],
-            p90=row.pop("tokens_per_s_p90"),
-        )
-        points.append(
-            answer.Point(
-                batch=size, context=cached, tpot_s=interval, tokens_per_s_interval=rates, **row
-            )
-        )
+    for (batch, context), values in zip(product(batches, contexts), rows, strict=True):
+        row = dict(zip(figures, values, strict=True))
+        row["tpot_s"] = {p: row.pop(f"tpot_{p}_s") for p in ("p10", "p50", "p90")}
+        row["tokens_per_s_interval"] = {
+            "p10": row.pop("tokens_per_s_p10"),
+            "p50": row["tokens_per_s"],
+            "p90": row.pop("tokens_per_s_p90"),
+        }
+        points.append({"batch": batch, "context": context, **row})
     return points
-
-
-def _kernels(deployment: Deployment, parts: Sequence[Part]) -> list[answer.KernelAnswer]:
-    """Kernels of the last point, those of one name together; shares add up to one."""
-    work, time = parts[0].work, parts[0].time
-    launches = [kernel.launches for kernel in deployment.step.kernels]
-    figures = (
-        work.rank.flops,
-        work.rank.bytes,
-        time.kernel_s,
-        time.compute_s,
-        time.memory_s,
-        time.launch_s,
-    )
-    table = np.column_stack([launches, *(np.asarray(figure)[:, -1] for figure in figures)])
-    names = [kernel.name for kernel in deployment.step.kernels]
-    total = sum(part.share * float(part.time.total_s[-1]) for part in parts)
-    found = []
-    for name in dict.fromkeys(names):
-        rows = table[[other == name for other in names]]
-        count, flops, moved, seconds, compute, memory, launch = rows.sum(axis=0).tolist()
-        bound = _bound(seconds, compute, memory, launch)
-        found.append(_kernel(name, count, flops, moved, seconds, bound, total))
-    sent = float(time.collective_s[-1])
-    if sent:
-        count = sum(c.count for c in deployment.machine.collectives)
-        found.append(_kernel("collectives", count, 0.0, 0.0, sent, "communication", total))
-    rest = float(time.total_s[-1]) - sent - float(time.kernel_s[:, -1].sum())
-    if rest > ROUNDING * total:
-        found.append(_kernel("engine", 1, 0.0, 0.0, rest, "launch", total))
-    found += [_drafts(deployment, draft, total) for draft in parts[1:]]
-    return found
-
-
-def _drafts(deployment: Deployment, draft: Part, total: float) -> answer.KernelAnswer:
-    flops, moved, seconds = (
-        draft.share * float(np.asarray(figure)[..., -1].sum())
-        for figure in (draft.work.rank.flops, draft.work.rank.bytes, draft.time.total_s)
-    )
-    bound = draft.time.bound[-1]
-    return _kernel("drafts", deployment.queries - 1, flops, moved, seconds, bound, total)
-
-
-def _kernel(
-    name: str,
-    count: float,
-    flops: float,
-    moved: float,
-    seconds: float,
-    bound: answer.Bound,
-    total: float,
-) -> answer.KernelAnswer:
-    return answer.KernelAnswer(
-        name=name,
-        count=round(count),
-        flops=flops,
-        bytes=moved,
-        arithmetic_intensity=flops / moved if moved else None,
-        time_s=seconds,
-        bound=bound,
-        share=seconds / total,
-    )
-
-
-def _bound(total: float, compute: float, memory: float, launch: float) -> answer.Bound:
-    if launch > total - launch:
-        return "launch"
-    return "compute" if compute > memory and not math.isclose(compute, memory) else "memory"

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner import answer
-from planner.deployment import Deployment, deploy
+from planner.deployment import Deployment, Options, deploy
 from planner.engines.support import check_version
 from planner.hw import Accelerator, get_accelerator, list_accelerators, price_per_hour
 from planner.models import get_model
@@ -17,9 +17,9 @@ from planner.models.spec import Note
 from planner.plans.columns import columns
 from planner.plans.editions import current_editions
 from planner.plans.targets import largest_batch
-from planner.scenario import Count, Positive, Short
-from planner.step.limits import limits
-from planner.step.parallel import InvalidSharding
+from planner.scenario import DEFAULT_CONTEXT, Count, Positive, Short
+from planner.step.parallel import InvalidSharding, Sharding
+from planner.step.timing import BOUNDS
 from planner.workload.distributions import Tokens
 
 Binds = Literal["memory", "tpot", "knee", "crossover"]
@@ -36,7 +36,7 @@ class RecommendationRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: Short | dict[str, Any]
-    context: Tokens = 8192
+    context: Tokens = DEFAULT_CONTEXT
     tpot_ms: Positive | None = None
     gpu: Annotated[list[Short | dict[str, Any]], Field(max_length=500)] | None = None
     """Accelerators to try; null is all of the catalogue."""
@@ -52,7 +52,7 @@ class RecommendationRequest(BaseModel):
     engine_version: Short | None = None
 
 
-class Choice(answer.Answer):
+class Option(answer.Answer):
     """The batch to run on one accelerator."""
 
     gpu: str
@@ -85,7 +85,7 @@ class Recommendation(answer.Answer):
     """Choices, best tokens/s per GPU first, and the accelerators refused."""
 
     request: RecommendationRequest
-    choices: list[Choice]
+    choices: list[Option]
     refused: list[Refusal]
     notes: list[answer.NoteAnswer]
     """Of the model, whatever the accelerator."""
@@ -93,7 +93,7 @@ class Recommendation(answer.Answer):
 
 
 def recommend(request: RecommendationRequest) -> Recommendation:
-    """Return the batch to run on each accelerator asked about.
+    """Return the batch to run on each accelerator of the request.
 
     Raises ValueError naming the field where the request itself is wrong; an accelerator that cannot
     hold the model or meet the limit is listed under `refused`.
@@ -104,14 +104,14 @@ def recommend(request: RecommendationRequest) -> Recommendation:
         candidates = list_accelerators()
     else:
         candidates = [get_accelerator(gpu) for gpu in request.gpu]
-    choices: list[Choice] = []
+    choices: list[Option] = []
     refused: list[Refusal] = []
     for accelerator in candidates:
-        found = _choose(request, accelerator)
-        if isinstance(found, Choice):
-            choices.append(found)
+        choice = _choose(request, accelerator)
+        if isinstance(choice, Option):
+            choices.append(choice)
         else:
-            refused.append(Refusal(gpu=accelerator.id, reason=found))
+            refused.append(Refusal(gpu=accelerator.id, reason=choice))
     choices.sort(key=lambda c: -c.tokens_per_s_per_gpu)
     return Recommendation(
         request=request,
@@ -122,7 +122,7 @@ def recommend(request: RecommendationRequest) -> Recommendation:
     )
 
 
-def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Choice | str:
+def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Option | str:
     """Return the choice for one accelerator, or the reason there is none."""
     try:
         holding = _holding(request, accelerator)
@@ -133,32 +133,32 @@ def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Choice 
     if isinstance(holding, str):
         return holding
     limit_s = None if request.tpot_ms is None else request.tpot_ms / 1e3
-    found: list[Choice] = []
+    choices: list[Option] = []
     for deployment in holding if request.best_tp else holding[:1]:
         batch, binds = batch_to_run(deployment, request.context, limit_s, request.percentile)
         if batch:
-            found.append(_answer(deployment, request, batch, binds))
-    if not found:
+            choices.append(_answer(deployment, request, batch, binds))
+    if not choices:
         single = float(holding[-1].time_s(1, request.context)) * 1e3
         return f"one sequence takes {single:.1f} ms a token, the limit is {request.tpot_ms:g} ms"
-    return max(found, key=lambda choice: choice.tokens_per_s_per_gpu)
+    return max(choices, key=lambda choice: choice.tokens_per_s_per_gpu)
 
 
 def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[Deployment] | str:
     """Return the deployments that hold the model, fewest ranks first, or why none does."""
     reason = ""
     spec = get_model(request.model)
-    found: list[Deployment] = []
+    options = Options(request.weights, request.kv, request.engine, request.engine_version)
+    deployments: list[Deployment] = []
     for ranks in _degrees(request, accelerator):
-        choice = (request.weights, request.kv, request.engine, request.engine_version)
         try:
-            deployment = deploy(spec, accelerator, (ranks, 1, 1, 1), choice)
+            deployment = deploy(spec, accelerator, Sharding(tp=ranks), options)
         except InvalidSharding:
-            if found:
+            if deployments:
                 break
             raise
         if deployment.memory.max_batch(request.context) >= 1:
-            found.append(deployment)
+            deployments.append(deployment)
             if not request.best_tp:
                 break
             continue
@@ -168,7 +168,7 @@ def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[D
             f"weights take {weights / 1e9:.1f} GB per GPU at tp={ranks}, the cache of one sequence "
             f"{cache / 1e9:.1f} GB, memory is {accelerator.memory() / 1e9:.1f} GB"
         )
-    return found or reason or "no tensor-parallel degree divides the attention heads"
+    return deployments or reason or "no tensor-parallel degree divides the attention heads"
 
 
 def batch_to_run(
@@ -181,28 +181,28 @@ def batch_to_run(
     arithmetic binds and TPOT grows as fast as the batch.
     """
     most = deployment.memory.max_batch(context)
-    found = limits(deployment.step, deployment.machine, context)
+    limits = deployment.limits(context)
     caps: dict[Binds, int] = {"memory": most}
     if limit_s is None:
-        caps["knee"] = found.knee_batch
+        caps["knee"] = limits.knee_batch
     else:
         caps["tpot"] = largest_batch(deployment, context, limit_s, most, percentile)
-    if found.crossover_batch is not None:
-        caps["crossover"] = found.crossover_batch
+    if limits.crossover_batch is not None:
+        caps["crossover"] = limits.crossover_batch
     binds = min(caps, key=lambda name: caps[name])
     return caps[binds], binds
 
 
 def _answer(
     deployment: Deployment, request: RecommendationRequest, batch: int, binds: Binds
-) -> Choice:
+) -> Option:
     size = np.array([float(batch)])
-    parts = deployment.parts(size, np.array([float(request.context)]))
-    row = {k: v.tolist()[0] for k, v in columns(deployment, 1, parts, size).items()}
+    passes = deployment.passes(size, np.array([float(request.context)]))
+    row = {k: v.tolist()[0] for k, v in columns(deployment, 1, passes, size).items()}
     most = deployment.memory.max_batch(request.context)
     price = price_per_hour(deployment.accelerator.part)
     hourly = price.usd_per_gpu_hour * deployment.sharding.gpus if price else None
-    return Choice(
+    return Option(
         gpu=deployment.accelerator.id,
         status=deployment.accelerator.status,
         tp=deployment.sharding.tp,
@@ -214,7 +214,7 @@ def _answer(
         tokens_per_s=row["tokens_per_s"],
         tokens_per_s_per_gpu=row["tokens_per_s_per_gpu"],
         arithmetic_intensity=row["arithmetic_intensity"],
-        bound=row["bound"],
+        bound=BOUNDS[row["bound"]],
         usd_per_million_tokens=hourly / row["tokens_per_s"] / 3600 * 1e6 if hourly else None,
         notes=_notes(n for n in deployment.notes if n not in deployment.spec.notes),
     )

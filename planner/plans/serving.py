@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner import answer
-from planner.deployment import Deployment, deploy
+from planner.deployment import Deployment, deploy, options_of
+from planner.errors import InvalidInput
 from planner.models.spec import Note
 from planner.roofline import Array, Numeric
-from planner.scenario import DisaggregationAsked, Scenario
+from planner.scenario import DisaggregationOptions, Scenario
 from planner.serving.disaggregation import Disaggregated, Workers
 from planner.serving.steady import Steady, room_for, serve
+from planner.step.parallel import Sharding
 from planner.workload.distributions import Length, moments
-
-SPLIT = ("tp", "pp", "ep", "attention_dp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Load:
 
 
 def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
-    """Return the serving part of a plan, or None where the question was not asked.
+    """Return the serving part of a plan, or None for a scenario without lengths.
 
     The ends of its intervals are those of TTFT and TPOT together, rates those of the other end.
     """
@@ -73,12 +73,12 @@ def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving
         output_tokens_per_s_interval=requests.times(outputs),
         requests_per_s=rate,
         requests_per_s_interval=requests,
-        disaggregated=_told(scenario, deployment, load.state),
+        disaggregated=_workers_answer(scenario, deployment, load.state),
     )
 
 
 def clients_of(scenario: Scenario, deployment: Deployment) -> float:
-    """Return the clients asked about; those that keep the batch asked about decoding, without."""
+    """Return the scenario's clients; without, those that keep its batch decoding."""
     if scenario.concurrency is None and scenario.disaggregated and scenario.batch:
         return float(_workers(scenario, deployment).at(scenario.batch[-1]).clients)
     return float(scenario.concurrency or 1)
@@ -98,32 +98,36 @@ def under_load(scenario: Scenario, deployment: Deployment, clients: Numeric) -> 
 
 def _workers(scenario: Scenario, deployment: Deployment) -> Workers:
     """Return the workers of a disaggregated scenario; errors name the field as `resolve` does."""
-    asked = scenario.disaggregated or DisaggregationAsked()
-    tp, pp, ep, dp = (getattr(asked, name) or getattr(scenario, name) for name in SPLIT)
-    choice = (scenario.weights, scenario.kv, scenario.engine, scenario.engine_version)
+    workers = scenario.disaggregated or DisaggregationOptions()
+    split = Sharding(
+        workers.tp or scenario.tp,
+        workers.pp or scenario.pp,
+        workers.ep or scenario.ep,
+        workers.attention_dp or scenario.attention_dp,
+    )
     try:
-        prefill = deploy(deployment.spec, deployment.accelerator, (tp, pp, ep, dp), choice)
-    except ValueError as error:
-        raise ValueError(f"disaggregated.{error}") from error
+        prefill = deploy(deployment.spec, deployment.accelerator, split, options_of(scenario))
+    except InvalidInput as error:
+        raise InvalidInput(f"disaggregated.{error}") from error
     return Workers(
         prefill=prefill,
         decode=deployment,
         isl=moments(scenario.isl or 1),
         osl=moments(scenario.osl or 1),
-        busy=asked.busy,
-        transfer_bytes_per_s=asked.transfer_bytes_per_s,
+        busy=workers.busy,
+        transfer_bytes_per_s=workers.transfer_bytes_per_s,
         prefix_hit=scenario.prefix_hit,
     )
 
 
-def _told(
+def _workers_answer(
     scenario: Scenario, deployment: Deployment, state: Steady | Disaggregated
-) -> answer.Disaggregated | None:
+) -> answer.DisaggregationAnswer | None:
     if not isinstance(state, Disaggregated):
         return None
     workers, ratio = _workers(scenario, deployment), float(state.prefill_per_decode)
     gpus = (workers.prefill.sharding.gpus, deployment.sharding.gpus)
-    return answer.Disaggregated(
+    return answer.DisaggregationAnswer(
         prefill_per_decode=ratio,
         gpus_per_prefill=gpus[0],
         gpus_per_decode=gpus[1],
@@ -158,11 +162,11 @@ def _workers_notes(workers: Workers) -> list[Note]:
 
 
 def _moments_text(name: str, length: Length) -> str:
-    found = moments(length)
+    lengths = moments(length)
     of = "token of an input" if name == "isl" else "step of an output"
     return (
-        f"{name}: {found.mean:.6g} tokens on average; a random {of} belongs to one of "
-        f"{found.of_a_step:.6g}"
+        f"{name}: {lengths.mean:.6g} tokens on average; a random {of} belongs to one of "
+        f"{lengths.of_a_step:.6g}"
     )
 
 

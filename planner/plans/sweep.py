@@ -11,10 +11,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner import answer
-from planner.deployment import resolve
-from planner.plans.columns import columns
+from planner.deployment import deployment_of
+from planner.plans.columns import grid_columns
 from planner.plans.editions import current_editions
-from planner.scenario import Count, Scenario, Short
+from planner.plans.planning import BOUND_NAMES
+from planner.scenario import DEFAULT_CONTEXT, Count, Scenario, Short, grid_points
 from planner.workload.distributions import Tokens
 
 MOST_DEPLOYMENTS = 2_000
@@ -39,7 +40,7 @@ class SweepRequest(BaseModel):
     @model_validator(mode="after")
     def _bounded(self) -> Self:
         deployments = math.prod(len(axis) for axis in self._deployment_axes())
-        rows = deployments * len(self._batches()) * len(self._contexts())
+        rows = deployments * grid_points(self._batches(), self._contexts())
         if deployments > MOST_DEPLOYMENTS or rows > MOST_ROWS:
             raise ValueError(
                 f"axes: {deployments} deployments and {rows} rows; accepted: "
@@ -60,7 +61,7 @@ class SweepRequest(BaseModel):
         return self.batch or self.scenario.batch or [1]
 
     def _contexts(self) -> list[int]:
-        return self.context or self.scenario.context or [8192]
+        return self.context or self.scenario.context or [DEFAULT_CONTEXT]
 
     def deployments(self) -> list[Scenario]:
         """Return a scenario for each combination of gpu, tp and formats."""
@@ -95,7 +96,7 @@ COLUMNS = (
     "error",
 )
 """Every sweep has these columns in this order, also where no combination is possible; `weights` and
-`kv` are the formats used, also where none is asked for."""
+`kv` are the formats used, also where the request names none."""
 
 
 class SweepResult(answer.Answer):
@@ -123,28 +124,26 @@ def sweep(request: SweepRequest, executor: Executor | None = None) -> SweepResul
 
 
 def rows_of(scenario: Scenario) -> dict[str, list[Any]]:
-    """Return the rows of one deployment by column."""
-    batch, context = (
-        axis.ravel()
-        for axis in np.meshgrid(np.array(scenario.batch), np.array(scenario.context), indexing="ij")
-    )
+    """Return the rows of one deployment by column, context after context for each batch."""
+    batches, contexts = np.array(scenario.batch, float), np.array(scenario.context, float)
+    shape = (len(batches), len(contexts))
+    rows = batches.size * contexts.size
     table: dict[str, list[Any]] = {
-        name: [value if not isinstance(value, dict) else value.get("id")] * len(batch)
+        name: [value if not isinstance(value, dict) else value.get("id")] * rows
         for name, value in ((axis, getattr(scenario, axis)) for axis in AXES)
     }
-    table |= {"batch": batch.tolist(), "context": context.tolist()}
+    table["batch"] = np.repeat(scenario.batch or [], len(contexts)).tolist()
+    table["context"] = np.tile(scenario.context or [], len(batches)).tolist()
     try:
-        deployment = resolve(scenario)
+        deployment = deployment_of(scenario)
     except ValueError as error:
-        return table | {"error": [str(error)] * len(batch)}
-    parts = deployment.parts(batch.astype(float), context.astype(float))
-    figures = columns(deployment, scenario.replicas, parts, batch.astype(float))
-    fits = [deployment.memory.max_batch(c) for c in context.tolist()]
+        return table | {"error": [str(error)] * rows}
+    figures = grid_columns(deployment, scenario.replicas, batches, contexts)
+    figures["bound"] = BOUND_NAMES[figures["bound"]]
     used = {"weights": deployment.weights, "kv": deployment.formats.kv.id}
     return {
         **table,
-        **{name: [value] * len(batch) for name, value in used.items()},
-        **{name: values.tolist() for name, values in figures.items()},
-        "fits": (batch <= np.array(fits)).tolist(),
-        "error": [None] * len(batch),
+        **{name: [value] * rows for name, value in used.items()},
+        **{name: np.broadcast_to(x, shape).ravel().tolist() for name, x in figures.items()},
+        "error": [None] * rows,
     }

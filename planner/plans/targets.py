@@ -77,11 +77,11 @@ def _batch_note(
 ) -> list[Note]:
     limit_ms, batch = scenario.tpot_ms or 0.0, max(batches)
     factor = percentile_factor(deployment, "tpot", scenario.percentile)
-    found_ms = float(deployment.time_s(batch, context)) * factor * 1e3
-    if found_ms <= limit_ms:
+    time_ms = float(deployment.time_s(batch, context)) * factor * 1e3
+    if time_ms <= limit_ms:
         return []
     most = largest_batch(deployment, context, limit_ms / 1e3, fit, scenario.percentile)
-    return [_missed("TPOT", found_ms, limit_ms, f"batch {batch}", most, "batch", scenario)]
+    return [_missed("TPOT", time_ms, limit_ms, f"batch {batch}", most, "batch", scenario)]
 
 
 def _serving_notes(scenario: Scenario, deployment: Deployment) -> list[Note]:
@@ -96,11 +96,11 @@ def _serving_notes(scenario: Scenario, deployment: Deployment) -> list[Note]:
     def most(quantity: str, limit: float) -> int:
         return largest(lambda loads: np.asarray(at(loads)[quantity] <= limit), MOST_CLIENTS)
 
-    found = {quantity: float(ms) for quantity, ms in at(clients).items()}
+    time_ms = {quantity: float(ms) for quantity, ms in at(clients).items()}
     return [
         _missed(
             q.upper(),
-            found[q],
+            time_ms[q],
             limit,
             f"{clients:.0f} clients",
             most(q, limit),
@@ -108,16 +108,16 @@ def _serving_notes(scenario: Scenario, deployment: Deployment) -> list[Note]:
             scenario,
         )
         for q, limit in limits.items()
-        if limit and found[q] > limit
+        if limit and time_ms[q] > limit
     ]
 
 
 def _missed(
-    name: str, found_ms: float, limit_ms: float, load: str, most: int, unit: str, scenario: Scenario
+    name: str, time_ms: float, limit_ms: float, load: str, most: int, unit: str, scenario: Scenario
 ) -> Note:
     best = f"the largest {unit} within it is {most}" if most else f"no {unit} is within it"
     return Note(
         "limit_missed",
-        f"{name} at {load} is {found_ms:.3g} ms at p{scenario.percentile:g}, over the limit of "
+        f"{name} at {load} is {time_ms:.3g} ms at p{scenario.percentile:g}, over the limit of "
         f"{limit_ms:g} ms; {best}",
     )

@@ -64,8 +64,9 @@ def mean_lengths(rows: Sequence[Row]) -> tuple[Array, Array]:
 
 def habits(rows: Sequence[Row]) -> Habits:
     """Return how the engines of rows were set up to take requests in, shape (row,)."""
-    loaded = [(harness_of(row), row.inputs["engine"], row) for row in rows]
+    loads = [(harness_of(row), row.inputs["engine"]) for row in rows]
+    clients = numbers(rows, "concurrency", 1.0).tolist()
     return Habits(
-        np.array([h.poll(engine, row.number("concurrency", 1.0) or 1.0) for h, engine, row in loaded]),
-        np.array([h.rank_wait.get(engine, 0.0) for h, engine, _ in loaded]),
+        np.array([h.poll(name, n) for (h, name), n in zip(loads, clients, strict=True)]),
+        np.array([h.rank_wait.get(name, 0.0) for h, name in loads]),
     )

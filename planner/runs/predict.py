@@ -19,7 +19,6 @@ from planner.runs.rows import Row, numbers
 from planner.runs.setup import setup
 from planner.runs.startups import StartUp, predict_start
 from planner.serving.steady import serve
-from planner.step.prefill import prompt_work
 
 
 @dataclass
@@ -97,8 +96,7 @@ def _decode(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
     del figures
     points = decode_points(group.deployment, rows)
     step = group.deployment.time_s(points.batch, points.context)
-    work = prompt_work(group.deployment.prompt, np.maximum(points.isl, 1.0), points.batch)
-    prompt = group.deployment.prompt_machine.time(work).total_s
+    prompt = group.deployment.prompt_time_s(np.maximum(points.isl, 1.0), points.batch)
     by_metric = {
         "decode_tokens_per_s": points.batch / step,
         "tpot_ms": step * 1e3,

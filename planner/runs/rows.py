@@ -13,6 +13,7 @@ from typing import Literal, TextIO
 
 import numpy as np
 
+from planner.errors import InvalidInput
 from planner.roofline import Array
 
 Kind = Literal["serving", "decode", "memory"]
@@ -127,11 +128,11 @@ _TELLING: dict[Kind, frozenset[str]] = {
 }
 
 
-class UnknownRows(ValueError):
+class UnknownRows(InvalidInput):
     """A file that is none of the three kinds of rows."""
 
 
-class BadCell(ValueError):
+class BadCell(InvalidInput):
     """A cell without the number it should have; one line names the column and the row."""
 
 

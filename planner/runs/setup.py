@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from planner.calibration import subject_of
-from planner.deployment import Choice, Deployment, Split, deploy
-from planner.engines.profiles import engines
+from planner.deployment import Deployment, Options, deploy
+from planner.engines.names import engine_names, spellings
 from planner.hw import Accelerator, Link, UnsupportedFormat, get_accelerator
 from planner.models import get_model
 from planner.models.spec import ModelSpec
@@ -43,12 +43,12 @@ def setup(row: Row) -> Setup:
     spec, weights, notes = as_stored(spec, _stated(row, spec))
     split = _split(row)
     kv = row.inputs.get("kv_dtype") or None
-    known = engine if engine in engines() else None
-    choice = (weights, kv, known, row.inputs["engine_version"] or None)
-    if accelerator.link.bytes_per_s is None and split != (1, 1, 1, 1):
+    known = engine if engine in engine_names() else None
+    options = Options(weights, kv, known, row.inputs["engine_version"] or None)
+    if accelerator.link.bytes_per_s is None and split.gpus > 1:
         notes = (*notes, f"{accelerator.id} has no link on record: PCIe 4.0 x16 assumed")
         accelerator = _on_pcie(accelerator)
-    found, more = _deployed(spec, accelerator, split, choice)
+    found, more = _deployed(spec, accelerator, split, options)
     mode = MODES.get(row.inputs.get("metric", ""), "")
     subject = subject_of(
         found.spec,
@@ -81,10 +81,7 @@ def backend(printed: str) -> str:
 def engine_name(printed: str) -> str:
     """Return the engine a row names: a profile's id where that is part of what is printed."""
     name = printed.strip().lower()
-    if name in engines():
-        return name
-    spelled = {"tensorrt": "trtllm", "trt": "trtllm", "vllm": "vllm", "sglang": "sglang"}
-    return next((known for part, known in spelled.items() if part in name), name)
+    return next((known for word, known in spellings().items() if word in name), name)
 
 
 def find_model(row: Row) -> ModelSpec:
@@ -161,8 +158,8 @@ def _holds(spec: ModelSpec, stated: str) -> bool:
     return own == stated or any({own, stated} <= same for same in SAME)
 
 
-def _split(row: Row) -> Split:
-    """(tp, pp, ep, attention_dp) of a row; GPUs that no split explains hold layers."""
+def _split(row: Row) -> Sharding:
+    """The split of a row; GPUs that no split explains hold layers."""
     gpus = row.count("gpus", row.count("n_gpus"))
     dp, pp = row.count("attention_dp"), row.count("pp")
     tp = row.count("tp", max(1, gpus // (dp * pp)))
@@ -170,28 +167,25 @@ def _split(row: Row) -> Split:
         tp = max(1, gpus // (dp * pp))
     ranks = tp * dp
     ep = row.count("moe_ep", row.count("ep"))
-    return tp, pp, ep if ranks % ep == 0 else ranks, dp
+    return Sharding(tp, pp, ep if ranks % ep == 0 else ranks, dp)
 
 
 @lru_cache(maxsize=4096)
 def _deployed(
-    spec: ModelSpec, accelerator: Accelerator, split: Split, choice: Choice
+    spec: ModelSpec, accelerator: Accelerator, split: Sharding, options: Options
 ) -> tuple[Deployment, tuple[str, ...]]:
     try:
-        return deploy(spec, accelerator, split, choice), ()
+        return deploy(spec, accelerator, split, options), ()
     except InvalidSharding:
-        tp, pp, _, dp = split
-        fewer = next((n for n in range(tp - 1, 0, -1) if _divides(spec, n)), 1)
+        fewer = next((n for n in range(split.tp - 1, 0, -1) if _divides(spec, n)), 1)
         return (
-            deploy(spec, accelerator, (fewer, pp, 1, dp), choice),
-            (f"{spec.id} cannot be split {tp} ways: {fewer} assumed",),
+            deploy(spec, accelerator, replace(split, tp=fewer, ep=1), options),
+            (f"{spec.id} cannot be split {split.tp} ways: {fewer} assumed",),
         )
     except UnsupportedFormat:
-        weights, kv, engine, version = choice
-        return (
-            deploy(spec, accelerator, split, ("int8_weight", kv, engine, version)),
-            (f"{accelerator.id} has no arithmetic on record for {weights}: 16-bit assumed",),
-        )
+        note = f"{accelerator.id} has no arithmetic on record for {options.weights}: 16-bit assumed"
+        wide = replace(options, weights="int8_weight")
+        return deploy(spec, accelerator, split, wide), (note,)
 
 
 @cache

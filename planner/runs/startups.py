@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from planner.engines.memory import EngineMemory, engine_report
 from planner.engines.profiles import get_engine
+from planner.errors import InvalidInput
 from planner.hw import get_accelerator
 from planner.models import UnknownModel, get_model
 from planner.models.parts import Formats
@@ -16,7 +17,7 @@ from planner.precision import UnknownFormat, get_format
 from planner.step.parallel import Sharding
 
 
-class UnknownRow(ValueError):
+class UnknownRow(InvalidInput):
     """A row that cannot be predicted; one line says why."""
 
 
@@ -148,8 +149,9 @@ def _override(spec: ModelSpec, weights: str) -> str | None:
 
 def _cache_name(spec: ModelSpec, kv: str) -> str:
     if kv == "int8_per_token_head":
-        widths = [getattr(p, "head_dim", 0) for g in spec.groups for p in g.block.mixers]
-        return f"{8 + 32 / (max(widths, default=128) or 128):g}bit"
+        parts = [part for group in spec.groups for part in group.block.mixers]
+        width = max((part.cached_head_width or 0 for part in parts), default=0) or 128
+        return f"{8 + 32 / width:g}bit"
     keys, slash, values = kv.partition("/")
     if not slash:
         return kv

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from planner.deployment import Deployment
+from planner.errors import InvalidInput
 from planner.hw import MissingFigure
 from planner.roofline import Array, Numeric
 from planner.scenario import BUSY
 from planner.serving.steady import Queueing
-from planner.step.prefill import prompt_work
 from planner.workload.lengths import Lengths
 
 ROUNDS = 50
@@ -57,18 +57,16 @@ class Workers:
     """Share of input tokens that prefill finds in its prefix cache [-]."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a share that is none."""
+        """Raise InvalidInput for a share that is none."""
         if not 0 < self.busy < 1:
-            raise ValueError(f"busy: {self.busy} is not accepted; expected a share from 0 to 1")
+            raise InvalidInput(f"busy: {self.busy} is not accepted; expected a share from 0 to 1")
 
     @cached_property
     def prompt_s(self) -> float:
         """Time of one prompt on every attention-DP rank of a prefill worker [s]."""
         ranks, length = self.prefill.sharding.attention_dp, self.isl
-        work = prompt_work(
-            self.prefill.prompt, length.mean, ranks, self.prefix_hit, length.of_a_step
-        )
-        return float(self.prefill.prompt_machine.time(work).total_s)
+        seconds = self.prefill.prompt_time_s(length.mean, ranks, self.prefix_hit, length.of_a_step)
+        return float(seconds)
 
     @cached_property
     def transfer_s(self) -> float:

@@ -17,12 +17,13 @@ import numpy as np
 from planner.calibration.subject import PHASED, PROMPT
 from planner.deployment import Deployment
 from planner.roofline import Array, Bools, Numeric
+from planner.step.model_steps import prompt_context
 from planner.step.timing import Efficiency, Features, Item, item_time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Added:
-    """What the prompts of a step add to it; arrays of shape (item, *points)."""
+    """What the prompts of a step add to it; arrays of shape (item, point)."""
 
     features: Features
     coefficient: Array
@@ -59,7 +60,7 @@ class PromptLoad:
     @property
     def fresh(self) -> Array:
         """Tokens of a prompt that are not cached [token]."""
-        return np.maximum(self.isl * (1.0 - self.prefix_hit), 1.0)
+        return prompt_context(self.isl, self.prefix_hit)[1]
 
     @property
     def steps(self) -> Array:
@@ -99,38 +100,36 @@ class PromptLoad:
 
     @cached_property
     def own(self) -> Bools:
-        """Which items of the machine are the prompt's own, whatever shares its step."""
-        return np.array([item.kind in PHASED for item in self.deployment.prompt_machine.items])
+        """Which items of the step are the prompt's own, whatever shares it."""
+        return np.array([item.kind in PHASED for item in self.deployment.prompt_step.items])
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
         """What prompts add to a step: their own items; the shared with them, and without."""
         names = RIDING if self.mixes else {}
-        pairs = list(zip(self.deployment.prompt_machine.items, self.own, strict=True))
+        pairs = list(zip(self.deployment.prompt_step.items, self.own, strict=True))
         own = [Item(names.get(item.kind, item.kind), item.format) for item, own in pairs if own]
         shared = [item for item, own in pairs if not own]
         return (*own, *shared, *(shared if self.mixes else ()))
 
     def added(self, prompts: Numeric, running: Numeric) -> Added:
         """Return what `prompts` on all ranks together add to steps of `running` sequences."""
-        one = self.deployment
-        step, machine, own = one.prompt, one.prompt_machine, self.own
-        prompts, running, isl, whole, fresh, chunks = np.broadcast_arrays(
+        one, own = self.deployment, self.own
+        points = np.broadcast_arrays(
             np.asarray(prompts, float),
             np.asarray(running, float),
-            self.isl,
-            self.of_a_token,
-            self.fresh,
+            *prompt_context(self.isl, self.prefix_hit, self.of_a_token),
             self.steps,
         )
-        stage = np.maximum(prompts, one.sharding.pp)  # of `Step.work`, which runs a prompt alone
+        prompts, running, context, fresh, chunks = (x.ravel() for x in points)
+        stage = np.maximum(prompts, one.sharding.pp)  # of `Step`, which runs a prompt alone
         beside = running * one.queries / stage * self.mixes
-        context = whole * (1.0 - fresh / isl / 2)
-        alone = _chosen(machine.features(step.work(prompts, context, fresh)), own)
-        parts = [(replace(alone, launches=alone.launches * chunks), 1.0)]
+        alone = _chosen(one.prompt_step.features(prompts, context, fresh), own)
+        parts = [(replace(alone, launches=alone.launches * chunks), np.ones_like(chunks))]
         for tokens, sign in ((fresh / chunks + beside, 1.0), (beside, -1.0))[: 1 + self.mixes]:
-            features = machine.features(step.work(prompts, context, tokens))
+            features = one.prompt_step.features(prompts, context, tokens)
             parts.append((_chosen(features, ~own), sign * chunks))
+
         return Added(
             Features(*(np.concatenate([getattr(f, n) for f, _ in parts]) for n in FEATURES)),
             np.concatenate([np.broadcast_to(c, f.compute_s.shape) for f, c in parts]),
@@ -140,16 +139,15 @@ class PromptLoad:
     def efficiency(self) -> Efficiency:
         """What the items reach."""
         one = self.deployment
-        return one.figures.efficiency(self.items, one.subject, PROMPT).shaped(self.isl.ndim)
+        return one.calibration.efficiency(self.items, one.subject, PROMPT)
 
     def time_s(self, prompts: Numeric, running: Numeric) -> Array:
-        """Return the time that `prompts` together add to steps of `running` sequences [s].
-
-        They have no more axes than the lengths.
-        """
+        """Return the time that `prompts` together add to steps of `running` sequences [s]."""
         added = self.added(prompts, running)
-        seconds = item_time(added.features, self.efficiency) * self.efficiency.scale
-        return np.asarray((seconds * added.coefficient).sum(axis=0))
+        reached = self.efficiency.column(slice(None))
+        seconds = item_time(added.features, reached) * reached.scale
+        shape = np.broadcast_shapes(np.shape(prompts), np.shape(running), self.isl.shape)
+        return np.asarray((seconds * added.coefficient).sum(axis=0)).reshape(shape)
 
 
 RIDING = {"layer": "layer mixed", "step": "step mixed"}

@@ -66,7 +66,7 @@ class Queueing:
     @classmethod
     def of(cls, deployment: Deployment) -> Queueing:
         """Return the figures of a deployment."""
-        figures, subject = deployment.figures, deployment.subject
+        figures, subject = deployment.calibration, deployment.subject
         first, layer, burst, wait, ahead, together = (
             figures.number(name, subject) for name in ARRIVAL
         )

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.errors import InvalidInput
+from planner.hw import Accelerator, MissingFigure
 from planner.models.spec import ModelSpec
 from planner.roofline import Numeric
 
 
-class InvalidSharding(ValueError):
+class InvalidSharding(InvalidInput):
     """A split the model cannot take; the message names the field and what is accepted."""
 
 
@@ -46,8 +48,8 @@ class Sharding:
         """Raise InvalidSharding where the model cannot be split so."""
         for group in spec.groups:
             for part in group.block.mixers:
-                heads = getattr(part, "heads", None)
-                if heads is not None and heads % self.tp and getattr(part, "splits", True):
+                heads = part.sharded_heads
+                if heads is not None and heads % self.tp:
                     accepted = [n for n in range(1, min(heads, 64) + 1) if heads % n == 0]
                     raise InvalidSharding(
                         f"tp: {self.tp} does not divide the {heads} attention heads of {spec.id}; "
@@ -99,31 +101,44 @@ def collectives(spec: ModelSpec, sharding: Sharding) -> tuple[Collective, ...]:
     DP, experts gather the tokens of all ranks and scatter the results, or, expert-parallel,
     exchange each token with the ranks of its top-k experts.
     """
-    found: list[Collective] = []
+    sent: list[Collective] = []
     hidden = spec.hidden * ACTIVATION_BYTES
     tp, dp = sharding.tp, sharding.attention_dp
     mixers = sum(group.count * len(group.block.mixers) for group in spec.groups)
     routed = [
-        (group.count, part.routed()[1])
+        (group.count, experts.top_k)
         for group in spec.groups
         for part in group.block.mlps
-        if part.routed()[0]
+        if (experts := part.routed())
     ]
     expert_layers = sum(count for count, _ in routed)
     mlps = sum(group.count * bool(group.block.mlps) for group in spec.groups)
     if tp > 1:
         reduced = mixers + mlps - (expert_layers if dp > 1 else 0)
-        found.append(Collective("all_reduce", reduced, tp, hidden))
-        found.append(Collective("all_gather", 1, tp, spec.vocab * ACTIVATION_BYTES))
+        sent.append(Collective("all_reduce", reduced, tp, hidden))
+        sent.append(Collective("all_gather", 1, tp, spec.vocab * ACTIVATION_BYTES))
     if dp > 1 and expert_layers:
         n = sharding.ranks
         if sharding.ep > 1:
             top_k = sum(count * k for count, k in routed) / expert_layers
-            sent = min(top_k, n) * hidden
-            found.append(Collective("all_to_all", 2 * expert_layers, n, sent))
+            message = min(top_k, n) * hidden
+            sent.append(Collective("all_to_all", 2 * expert_layers, n, message))
         else:
-            found.append(Collective("all_gather", expert_layers, n, hidden, "stage"))
-            found.append(Collective("reduce_scatter", expert_layers, n, hidden, "stage"))
+            sent.append(Collective("all_gather", expert_layers, n, hidden, "stage"))
+            sent.append(Collective("reduce_scatter", expert_layers, n, hidden, "stage"))
     if sharding.pp > 1:
-        found.append(Collective("send", sharding.pp - 1, 2, hidden))
-    return tuple(found)
+        sent.append(Collective("send", sharding.pp - 1, 2, hidden))
+    return tuple(sent)
+
+
+def link_bandwidth(accelerator: Accelerator) -> float:
+    """Return the bandwidth of an accelerator's links, one direction [byte/s].
+
+    Raises MissingFigure where none is on record.
+    """
+    if accelerator.link.bytes_per_s is None:
+        raise MissingFigure(
+            f"gpu: {accelerator.id} has no link bandwidth on record; accepted: tp=1, pp=1, "
+            f"attention_dp=1, or an accelerator of your own with a link"
+        )
+    return accelerator.link.bytes_per_s

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 
-from planner import answer, kernels
+from planner import answer
 from planner.hw import Accelerator
 from planner.kernels import Kernel
+from planner.models.elementwise import activation_kernel, norm_kernel, residual_kernel
 from planner.models.parts import Formats, LayerGroup
 from planner.models.spec import ModelSpec, group_kernels
-from planner.precision import get_format
 from planner.roofline import Roof, Work, bound
+from planner.step.breakdown import kernel_work
+from planner.step.coefficients import Layout
+from planner.step.evaluator import make_step
+from planner.step.figures import StepPoints
+from planner.step.parallel import ACTIVATION_BYTES, Sharding
 
 Phase = Literal["decode", "prefill"]
 
@@ -59,68 +63,66 @@ def place(
     In decode, `batch` sequences advance one token over `context` cached tokens; in prefill each
     puts `context` tokens through. Activations move too here, unlike in a step's compulsory bytes.
     """
-    queries = 1 if phase == "decode" else context
-    found = []
+    placed = []
     for index, group in enumerate(spec.groups):
-        label = f"{index + 1}"
-        for name, wanted, work in _layer(spec, group, formats, batch, context, phase):
-            found.append(_placed(label, group.count, name, wanted, work, accelerator))
-    head = kernels.gemm(batch, spec.vocab, spec.hidden)
-    found.append(_placed("end", 1, "lm_head", spec.dtype, head, accelerator))
-    del queries
+        kernels = layer_kernels(spec, group, formats, phase)
+        for kernel, work in _launches(kernels, accelerator, batch, context, phase):
+            placed.append(_placed(f"{index + 1}", group.count, kernel, work, accelerator))
+    ((head, work),) = _launches([spec.head_kernel(formats)], accelerator, batch, context, "decode")
+    placed.append(_placed("end", 1, head, work, accelerator))
     return Roofline(
-        model=spec.id, gpu=accelerator.id, phase=phase, batch=batch, context=context, kernels=found
+        model=spec.id, gpu=accelerator.id, phase=phase, batch=batch, context=context, kernels=placed
     )
 
 
-def _layer(
-    spec: ModelSpec, group: LayerGroup, formats: Formats, batch: int, context: int, phase: Phase
-) -> Iterator[tuple[str, str, Work]]:
-    """Yield (name, arithmetic format, work) of the kernels of one layer."""
-    queries = 1 if phase == "decode" else context
-    tokens = batch * queries
-    elements = tokens * spec.hidden
-    yield "norm", "fp32", kernels.rmsnorm(elements)
-    for kernel in group_kernels(group, formats, prompt=phase == "prefill"):
-        yield kernel.name, kernel.compute, _work(kernel, batch, queries, context, spec.hidden)
-    if any(part.linears() for part in group.block.mlps):
-        yield "activation", "fp32", kernels.swiglu(tokens * _mlp_width(group))
-    yield "residual_add", "fp32", kernels.residual_add(elements)
+def layer_kernels(
+    spec: ModelSpec, group: LayerGroup, formats: Formats, phase: Phase
+) -> list[Kernel]:
+    """Return the kernels of one layer: one norm, those of its parts, activation, one residual."""
+    activation = activation_kernel(group)
+    return [
+        norm_kernel(spec.hidden),
+        *group_kernels(group, formats, prompt=phase == "prefill"),
+        *((activation,) if activation else ()),
+        residual_kernel(spec.hidden),
+    ]
 
 
-def _mlp_width(group: LayerGroup) -> int:
-    widths = (getattr(p, "width", 0) * max(1, p.routed()[1]) for p in group.block.mlps)
-    return sum(widths)
+def _launches(
+    kernels: list[Kernel], accelerator: Accelerator, batch: int, context: int, phase: Phase
+) -> list[tuple[Kernel, Work]]:
+    """Return each kernel with its work, its activations read and written once.
 
-
-def _work(kernel: Kernel, batch: int, queries: int, context: int, hidden: int) -> Work:
-    """The kernel's law at one point, plus its activations read and written once."""
-    tokens = batch * queries
-    attended = min(context if queries == 1 else (context + 1) / 2, kernel.window)
-    hit = 1.0
-    if kernel.experts:
-        hit = float(kernels.expected_distinct_experts(kernel.experts, kernel.top_k, tokens))
-        hit /= kernel.experts
-    cached = min(context, kernel.window) if queries == 1 else context
-    compulsory = kernel.weight_bytes * hit + batch * (
-        kernel.bytes_per_sequence + kernel.bytes_per_cached * cached
-    )
-    flops = tokens * (kernel.flops_per_token + kernel.flops_per_cached * attended)
-    return Work(flops, compulsory + tokens * _activation_bytes(kernel, hidden))
-
-
-def _activation_bytes(kernel: Kernel, hidden: int) -> float:
-    """Bytes of a token's operands beside weights and cache: k inputs and n outputs of a GEMM."""
-    if kernel.kind != "gemm" or not kernel.flops_per_token:
-        return 0.0
-    outputs = kernel.flops_per_token / 2 / hidden
-    return get_format("bf16").bytes * (hidden + outputs)
+    Laws of one launch (q against k and v) are one kernel.
+    """
+    step = make_step(kernels, (), Sharding(), accelerator, Layout())
+    if phase == "decode":
+        points = step.at(float(batch), float(context))
+    else:
+        points = StepPoints(step.of_batch(batch, context), step.of_prompt(context))
+    flops, compulsory = kernel_work(step, points)
+    tokens = batch * (1 if phase == "decode" else context)
+    launches: list[tuple[Kernel, Work]] = []
+    for kernel, operations, moved in zip(kernels, flops, compulsory, strict=True):
+        activations = tokens * kernel.activation_values_per_token * ACTIVATION_BYTES
+        work = Work(operations, moved + activations)
+        same = [
+            index
+            for index, (other, _) in enumerate(launches)
+            if (other.name, other.compute) == (kernel.name, kernel.compute)
+        ]
+        if kernel.launches or not same:
+            launches.append((kernel, work))
+        else:
+            first, before = launches[same[-1]]
+            launches[same[-1]] = (first, before + work)
+    return launches
 
 
 def _placed(
-    layer: str, layers: int, name: str, wanted: str, work: Work, accelerator: Accelerator
+    layer: str, layers: int, kernel: Kernel, work: Work, accelerator: Accelerator
 ) -> PlacedKernel:
-    actual, _ = accelerator.compute_format(wanted)
+    actual, _ = accelerator.compute_format(kernel.compute)
     roof = Roof(accelerator.peak(actual), accelerator.bandwidth_bytes_per_s)
     intensity = float(work.intensity)
     compute, memory = float(roof.compute_time(work)), float(roof.memory_time(work))
@@ -128,7 +130,7 @@ def _placed(
     return PlacedKernel(
         layer=layer,
         layers=layers,
-        name=name,
+        name=kernel.name,
         format=actual,
         flops=float(np.asarray(work.flops)),
         bytes=float(np.asarray(work.bytes)),

@@ -1,1 +1,1 @@
-"""What is asked of a deployment: lengths of requests and how they are distributed."""
+"""What a deployment has to do: lengths of requests and how they are distributed."""

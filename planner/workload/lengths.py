@@ -10,8 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from planner.errors import InvalidInput
 
-class InvalidLengths(ValueError):
+
+class InvalidLengths(InvalidInput):
     """Lengths that are no distribution; the message says what is accepted."""
 
 
@@ -65,8 +67,8 @@ class Lengths:
 
         if not len(lengths):
             raise InvalidLengths("lengths: the trace is empty; expected one length a request")
-        found = np.asarray(lengths, dtype=float)
-        return cls(*_checked(float(found.mean()), float((found**2).mean())))
+        values = np.asarray(lengths, dtype=float)
+        return cls(*_checked(float(values.mean()), float((values**2).mean())))
 
 
 def _checked(mean: float, mean_square: float) -> tuple[float, float]:

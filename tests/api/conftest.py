@@ -210,4 +210,5 @@ def make_everything(client: Client, headers: dict[str, str] | None = None) -> di
         "scenario_id": scenario.json()["id"],
         "comparison_id": compared.json()["id"],
         "measurement_id": measured.json()["measurement"]["id"],
+        "engine_id": "vllm",
     }

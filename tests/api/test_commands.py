@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from api.commands.questions import question
 from api.settings import Settings
 from tests.api.conftest import CARD, CONFIG
 from tests.api.server import serving
@@ -112,8 +113,26 @@ def test_comparing_what_is_given_needs_no_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "scenario"),
+    [
+        ("tp=4,kv=fp8,prefix-hit=0.5", {"tp": 4, "kv": "fp8", "prefix_hit": 0.5}),
+        ("batch=8+32,context=8192", {"batch": [8, 32], "context": [8192]}),
+        ("isl=lognormal:1024:0.6", {"isl": {"lognormal": {"mean": 1024, "cv": 0.6}}}),
+        ("speculation=1:1.8", {"speculation": {"drafts": 1, "accepted": 1.8}}),
+        ("name=7", {"name": "7"}),
+        ("unknown=7", {"unknown": "7"}),
+        ("bf16", None),
+    ],
+)
+def test_a_list_of_fields_is_read_as_the_options_are(text: str, scenario: object) -> None:
+    assert question(text) == scenario
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("compare", f"model={LLAMA},tp=four", "x"), "'four' is not a valid integer"),
+        (("compare", f"model={LLAMA},isl=long", "x"), "isl: 'long' is not a length"),
         (("scenario", "save", "nope", "--gpu", "h100-sxm5"), "model: unknown model 'nope'"),
         (("scenario", "show", "nope"), "no such scenario in this workspace"),
         (("compare", "tp=4", "gpu=x"), "model: field required"),

@@ -22,7 +22,8 @@ NEXT_EDITION = """
 import planner.plans.editions as editions
 
 found = editions.current_editions()
-editions.current_editions = lambda: found.model_copy(update={"hardware": "2099-01-01"})
+new = {"hardware": "2099-01-01", "engines": "2099-01-01"}
+editions.current_editions = lambda: found.model_copy(update=new)
 """
 
 
@@ -64,7 +65,7 @@ def test_the_golden_path(database_url: str, tmp_path: Path) -> None:
         for ident, plan in plans.items():
             assert httpx.get(f"{server.base}/v1/scenarios/{ident}/plan").json() == plan
 
-    # The next release brings new hardware data: the old answers stay, and are marked.
+    # The next release brings new data of hardware and engines: the old answers stay, are marked.
     (tmp_path / "sitecustomize.py").write_text(NEXT_EDITION)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     newer = {**auto, "PYTHONPATH": path}
@@ -72,8 +73,9 @@ def test_the_golden_path(database_url: str, tmp_path: Path) -> None:
         for ident, plan in plans.items():
             found = httpx.get(f"{server.base}/v1/scenarios/{ident}/plan?recompute=true").json()
             assert (found["stale"], found["plan"]) == (True, plan["plan"])
-            (cause,) = found["because"]
-            assert (cause["what"], cause["current"]) == ("hardware", "2099-01-01")
-            assert cause["computed_with"] == plan["plan"]["editions"]["hardware"]
+            assert [cause["what"] for cause in found["because"]] == ["hardware", "engines"]
+            for cause in found["because"]:
+                assert cause["current"] == "2099-01-01"
+                assert cause["computed_with"] == plan["plan"]["editions"][cause["what"]]
             assert found["recomputed"]["plan"]["editions"]["hardware"] == "2099-01-01"
             assert found["recomputed"]["differences"] == []

@@ -181,6 +181,21 @@ def test_a_stale_plan_is_marked_and_explained(client: Client, question: dict[str
     assert client.get(path).json()["stale"] is False
 
 
+def test_a_plan_stored_before_engine_data_had_an_edition_is_stale(
+    client: Client, question: dict[str, Any]
+) -> None:
+    ident = made(client, question)["id"]
+    path = f"{PATH}/{ident}/plan"
+    current = client.get(path).json()["plan"]["editions"]
+    before = {name: value for name, value in current.items() if name != "engines"}
+    with client.app.state.services.database.writing() as session:
+        session.execute(update(RevisionRow).values(editions=before))
+    assert client.get(path).json()["because"] == [
+        {"what": "engines", "computed_with": "", "current": current["engines"]}
+    ]
+    assert client.get(f"{PATH}/{ident}").json()["editions"]["engines"] == ""
+
+
 def test_a_repeated_request_answers_the_same(client: Client, question: dict[str, Any]) -> None:
     key = {"Idempotency-Key": "one"}
     first = client.post(PATH, json=question, headers=key)

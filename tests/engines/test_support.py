@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import Scenario, plan
+from planner.engines.names import engine_names
 from planner.engines.profiles import engines
 from planner.engines.support import UnknownVersion, UnsupportedDevice
 from planner.hw import list_accelerators
@@ -30,7 +31,7 @@ def notes(**asked: object) -> dict[str, str]:
         ("trtllm", "mi300x", "vllm, sglang, llama.cpp, no engine"),
         ("trtllm", "m3-max", "vllm, sglang, llama.cpp, no engine"),
         ("trtllm", "tpu-v5e", "vllm, sglang, no engine"),
-        ("trtllm", "v100-sxm2-32gb", "vllm, sglang, llama.cpp, no engine"),
+        ("trtllm", "v100-sxm2-32gb", "vllm, sglang, llama.cpp, lmdeploy, no engine"),
         ("trtllm", {**OWN, "vendor": "AMD"}, "vllm, sglang, llama.cpp, no engine"),
         ("llama.cpp", "tpu-v5e", "vllm, sglang, no engine"),
         ("llama.cpp", "gaudi3", "vllm, sglang, no engine"),
@@ -104,27 +105,54 @@ def test_a_version_that_is_none_is_refused(engine: str | None, version: str, acc
 
 
 @pytest.mark.parametrize(
-    ("engine", "version", "beyond"),
-    [
-        ("vllm", "0.11.0", False),
-        ("vllm", "v0.24.1", False),
-        ("vllm", "0.25", True),
-        ("vllm", "0.9.1", True),
-        ("vllm", "nightly-20260402", False),
-        ("vllm", "2024-01", True),
-        ("trtllm", "1.3.0rc23", False),
-        ("trtllm", "0.21.0", True),
-        ("sglang", "0.5", False),
-        ("sglang", "0.5.14.post1", False),
-        ("sglang", "0.5.15", True),
-        ("llama.cpp", "b6118", False),
-        ("llama.cpp", "6118", False),
-        ("llama.cpp", "b11413", True),
-        ("vllm", None, False),
+    ("engine", "version", "code"),
+    [  # defaults read: vLLM 0.11 to 0.33, SGLang 0.4 to 0.5.23; memory measured: vLLM 0.11 to 0.24,
+        # SGLang 0.5 to 0.5.14
+        ("vllm", "0.11.0", None),
+        ("vllm", "v0.24.1", None),
+        ("vllm", "0.25", "unmeasured"),
+        ("vllm", "0.33", "unmeasured"),
+        ("vllm", "0.34.0", "beyond"),
+        ("vllm", "0.9.1", "beyond"),
+        ("vllm", "nightly-20260402", None),
+        ("vllm", "2024-01", "beyond"),
+        ("trtllm", "1.3.0rc23", None),
+        ("trtllm", "0.21.0", "beyond"),
+        ("sglang", "0.5", None),
+        ("sglang", "0.4.6", "unmeasured"),
+        ("sglang", "0.5.14.post1", None),
+        ("sglang", "0.5.15", "unmeasured"),
+        ("sglang", "0.5.24", "beyond"),
+        ("llama.cpp", "b6118", None),
+        ("llama.cpp", "6118", None),
+        ("llama.cpp", "b11312", "unmeasured"),
+        ("llama.cpp", "b11413", "beyond"),
+        ("lmdeploy", "0.18.0", None),
+        ("vllm", None, None),
     ],
 )
-def test_a_version_beyond_those_known_is_said(
-    engine: str, version: str | None, beyond: bool
+def test_a_version_that_was_not_read_or_measured_is_said(
+    engine: str, version: str | None, code: str | None
 ) -> None:
-    found = notes(engine=engine, gpu="h100-sxm5", engine_version=version)
-    assert ("engine_version_beyond" in found) == beyond
+    codes = {
+        name.removeprefix("engine_version_")
+        for name in notes(engine=engine, gpu="h100-sxm5", engine_version=version)
+        if name.startswith("engine_version_")
+    }
+    assert codes == ({code} if code else set())
+
+
+def test_a_version_beyond_those_read_names_the_release_that_is_taken() -> None:
+    text = notes(engine="vllm", gpu="h100-sxm5", engine_version="0.34.0")["engine_version_beyond"]
+    assert text == (
+        "engine_version 0.34.0: defaults of vLLM were read from 0.11.0 to 0.33.0; those of 0.33.0 "
+        "are taken"
+    )
+
+
+@pytest.mark.parametrize("engine", engine_names())
+def test_an_engine_of_which_no_run_is_on_record_says_so(engine: str) -> None:
+    stated = notes(engine=engine, gpu="h100-sxm5")
+    measured = engine != "lmdeploy"
+    assert ("engine_unmeasured" not in stated) == measured
+    assert ("datasheet only" not in stated["nearness"]) == measured

@@ -71,7 +71,7 @@ def test_prices_are_whole():
         assert row.provider
         assert row.gpus
         assert set(row.gpus) <= set(hw.load_catalogue())
-        assert row.date is None or "2026-08-01" <= row.date <= "2026-11-29"
+        assert row.date is None or "2026-06-25" <= row.date <= "2026-11-29"
         assert 0.1 < row.usd_per_gpu_hour < 20
 
 
@@ -86,7 +86,8 @@ def test_prices_are_whole():
         ("b200-sxm", 6.84, 5, "2026-09-25"),
         ("b300-sxm", 7.4, 1, "2026-08-26"),  # the spot row does not count
         ("rtx-4090", 0.74, 1, "2026-09-25"),  # nor do community hosts and serverless
-        ("trainium1", 1.3438, 1, None),  # undated: nothing better
+        ("trainium1", 1.3438, 1, "2026-06-25"),  # 21.50 for sixteen
+        ("inferentia2", 1.0817, 1, None),  # undated: nothing better
         ("a100-pcie-40gb", 1.99, 1, "2026-09-20"),  # printed without form factor
     ],
 )

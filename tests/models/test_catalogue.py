@@ -104,8 +104,8 @@ def test_list_by_family_kind_and_text() -> None:
     assert len(list_models()) == len(INDEX["models"]) > 300
     assert {spec.model_type for spec in list_models(family="qwen3_moe")} == {"qwen3_moe"}
     assert {spec.kind for spec in list_models(kind="moe")} == {"moe"}
-    found = [spec.id for spec in list_models(text="nemotron ultra fp8")]
-    assert found == ["nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-FP8"]
+    ids = [spec.id for spec in list_models(text="nemotron ultra fp8")]
+    assert ids == ["nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-FP8"]
     assert list_models(text="no such words") == []
 
 

@@ -410,7 +410,7 @@ def test_an_unknown_architecture_is_read_as_a_plain_decoder(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "cannot be read: the file is empty"),
         (b"not a model", "not a GGUF file"),
@@ -420,10 +420,10 @@ def test_an_unknown_architecture_is_read_as_a_plain_decoder(tmp_path: Path) -> N
         (b"GGUF" + (3).to_bytes(4, "little") + bytes(16), "general.architecture: missing"),
     ],
 )
-def test_bad_files_are_named_in_one_line(tmp_path: Path, content: bytes, said: str) -> None:
+def test_bad_files_are_named_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "broken.gguf"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match=said) as raised:
+    with pytest.raises(ConfigError, match=message) as raised:
         import_gguf(path)
     assert str(raised.value).startswith("broken.gguf: ")
     assert "\n" not in str(raised.value)
@@ -437,11 +437,11 @@ def test_a_missing_file_and_a_directory_are_named(tmp_path: Path) -> None:
         import_gguf(tmp_path / "folder.gguf")
 
 
-@pytest.mark.parametrize("kept", range(4, 2000, 131))
-def test_a_header_cut_anywhere_is_refused(tmp_path: Path, kept: int) -> None:
+@pytest.mark.parametrize("share", range(4, 2000, 131))
+def test_a_header_cut_anywhere_is_refused(tmp_path: Path, share: int) -> None:
     whole = write(tmp_path / "whole.gguf", "llama", LLAMA_KEYS, llama_tensors()).read_bytes()
     path = tmp_path / "cut.gguf"
-    path.write_bytes(whole[: len(whole) * kept // 2100])
+    path.write_bytes(whole[: len(whole) * share // 2100])
     with pytest.raises(ConfigError, match="cut within its header"):
         import_gguf(path)
 

@@ -366,11 +366,11 @@ def test_prediction_layers_count_like_the_checkpoint_and_only_if_asked_for() -> 
     assert read(**{**QWEN35, "mtp_num_hidden_layers": 0}).mtp_params == 0
 
 
-@pytest.mark.parametrize("asked", ["float32", "torch.float32", "bfloat16", None])
-def test_state_dtype(asked: str | None) -> None:
-    spec = read(**{**QWEN35, "mamba_ssm_dtype": asked})
+@pytest.mark.parametrize("dtype", ["float32", "torch.float32", "bfloat16", None])
+def test_state_dtype(dtype: str | None) -> None:
+    spec = read(**{**QWEN35, "mamba_ssm_dtype": dtype})
     expected = {"float32": "fp32", "torch.float32": "fp32", "bfloat16": "bf16", None: None}
-    assert spec.state_dtype == expected[asked]
+    assert spec.state_dtype == expected[dtype]
 
 
 def test_unknown_state_dtype_is_refused() -> None:
@@ -656,7 +656,7 @@ def test_per_layer_embeddings_are_looked_up_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "change", "said"),
+    ("config", "change", "message"),
     [
         (QWEN35, {"layer_types": ["conv"] * 48}, "layer_types: 'conv'; accepted: full_attention"),
         (QWEN35, {"linear_num_key_heads": None}, "linear_num_key_heads: missing"),
@@ -679,8 +679,8 @@ def test_per_layer_embeddings_are_looked_up_not_read() -> None:
         (GEMMA4, {"num_kv_shared_layers": 35}, "num_kv_shared_layers: 35; accepted: 0 to 34"),
     ],
 )
-def test_what_cannot_be_read_names_the_field(config: Config, change: Config, said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as raised:
+def test_what_cannot_be_read_names_the_field(config: Config, change: Config, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as raised:
         read(**{**config, **change})
     assert "\n" not in str(raised.value)
 
@@ -705,6 +705,6 @@ def test_nemotron_nas_drops_attention_or_narrows_it_layer_by_layer() -> None:
 def test_an_indexer_runs_whole_on_every_rank() -> None:
     """MiniMax-M3 is served on 8 GPUs though its indexer has 4 heads."""
     indexers = [p for g in read(**M3).groups for p in g.block.mixers if isinstance(p, Indexer)]
-    assert not any(part.splits for part in indexers)
+    assert {part.sharded_heads for part in indexers} == {None}
     ((_, scan),) = kernels(read(**M3), "indexer")
     assert (scan.flop_ways, scan.cache_ways) == (1, 1)

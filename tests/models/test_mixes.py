@@ -56,8 +56,8 @@ def test_sizes_of_files(model: str, mix: str, gib: float, within: float) -> None
 )
 def test_bits_per_weight_that_llama_cpp_states(mix: str, bits: float) -> None:
     spec = get_model("meta-llama/Llama-3.1-8B")
-    found = 8 * spec.weights_bytes(spec.formats(mix)) / spec.total_params
-    assert found == pytest.approx(bits, rel=0.008)
+    bits_per_weight = 8 * spec.weights_bytes(spec.formats(mix)) / spec.total_params
+    assert bits_per_weight == pytest.approx(bits, rel=0.008)
 
 
 @pytest.mark.parametrize("mix", sorted(MIXES))
@@ -66,9 +66,9 @@ def test_every_mix_is_a_format(mix: str) -> None:
 
 
 def test_a_tied_embedding_is_the_head() -> None:
-    found = formats_of("google/gemma-3-27b-it", "q4_k_m")
-    assert found is not None
-    assert found["embedding"].bits == found["head"].bits == pytest.approx(FORMATS["q6_k"].bits)
+    formats = formats_of("google/gemma-3-27b-it", "q4_k_m")
+    assert formats is not None
+    assert formats["embedding"].bits == formats["head"].bits == pytest.approx(FORMATS["q6_k"].bits)
     untied = formats_of("Qwen/Qwen3-32B", "q4_k_m")
     assert untied is not None
     assert untied["embedding"].bits == pytest.approx(FORMATS["q4_k"].bits)

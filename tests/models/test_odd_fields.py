@@ -18,18 +18,18 @@ DATA = Path(models.__file__).parent / "data"
 
 
 def one_config_a_family() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    configs: dict[str, dict[str, Any]] = {}
     for file in sorted(DATA.glob("*.json")):
         if file.name == "index.json":
             continue
         for entry in json.loads(file.read_text(encoding="utf-8"))["models"]:
-            found.setdefault(f"{entry['family']}-{file.stem}", entry["config"])
-    return found
+            configs.setdefault(f"{entry['family']}-{file.stem}", entry["config"])
+    return configs
 
 
 def spoiled(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for key, value in config.items():
-        yield {name: kept for name, kept in config.items() if name != key}
+        yield {name: value for name, value in config.items() if name != key}
         yield from ({**config, key: odd} for odd in ODD)
         if isinstance(value, dict):
             yield from ({**config, key: inner} for inner in spoiled(value))

@@ -76,8 +76,8 @@ def test_nemotron_3_puzzle_75b() -> None:
     assert spec.active_params == 9_337_076_736
     assert round(spec.total_params / parent.total_params, 3) == 0.624
     assert round(spec.active_params / parent.active_params, 3) == 0.731
-    found = [(group.count, part) for group in spec.groups for part in group.block.parts]
-    experts = [part for count, part in found for _ in range(count) if isinstance(part, Experts)]
+    parts = [(group.count, part) for group in spec.groups for part in group.block.parts]
+    experts = [part for count, part in parts for _ in range(count) if isinstance(part, Experts)]
     assert len(experts) == 40
     assert len({part.width for part in experts}) == 5  # llama.cpp, release b10776
     assert len({part.top_k for part in experts}) == 7
@@ -126,7 +126,7 @@ def test_a_block_is_sized_by_its_own_fields_then_the_models() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "change", "said"),
+    ("config", "change", "message"),
     [
         (
             PUZZLE,
@@ -146,7 +146,7 @@ def test_a_block_is_sized_by_its_own_fields_then_the_models() -> None:
     ],
 )
 def test_what_cannot_be_read_names_the_field(
-    config: dict[str, Any], change: dict[str, Any], said: str
+    config: dict[str, Any], change: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         import_config({**config, **change})

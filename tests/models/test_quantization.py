@@ -131,12 +131,12 @@ def compressed(*groups: dict[str, Any], **fields: Any) -> dict[str, Any]:
 def test_dialects(config: dict[str, Any], label: str, linear: str, bits: float) -> None:
     spec = stored(config)
     assert spec.quantization.id == label
-    found = spec.formats().weights
+    weights = spec.formats().weights
     for role in ("attention", "mlp"):
-        assert found[role].id == linear
-        assert found[role].bits == pytest.approx(bits, rel=1e-3)
+        assert weights[role].id == linear
+        assert weights[role].bits == pytest.approx(bits, rel=1e-3)
     embeddings = "4bit" if label == "mlx" else "bf16"
-    assert (found["embedding"].id, found["router"].id) == (embeddings, "bf16")
+    assert (weights["embedding"].id, weights["router"].id) == (embeddings, "bf16")
 
 
 def test_heads_stay_in_16_bits_unless_named() -> None:
@@ -189,8 +189,8 @@ def test_groups_by_name() -> None:
         group(8, "float", targets=["re:.*self_attn.*", "re:.*shared_experts.*"]),
         group(4, "float", 16, targets=["re:.*mlp.experts.*"]),
     )
-    found = formats(import_config(deepseek(quantization_config=config)))
-    assert (found["attention"], found["experts"], found["mlp"]) == ("fp8", "nvfp4", "bf16")
+    names = formats(import_config(deepseek(quantization_config=config)))
+    assert (names["attention"], names["experts"], names["mlp"]) == ("fp8", "nvfp4", "bf16")
 
 
 def test_mixed_precision_by_layer_list() -> None:

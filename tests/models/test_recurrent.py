@@ -6,18 +6,16 @@ import math
 
 import pytest
 
+from planner.models.delta import GatedDeltaNet, KimiDelta
 from planner.models.parts import Formats, Linear, Part
 from planner.models.recurrent import (
     Convolution,
-    GatedDeltaNet,
-    KimiDelta,
     LightningAttention,
     Mamba1,
     Mamba2,
-    Rwkv,
-    RwkvChannelMix,
     ShortConvolution,
 )
+from planner.models.rwkv import Rwkv, RwkvChannelMix
 from planner.models.spec import part_params
 
 JAMBA = Mamba1(4096, 8192, 16, 256, Convolution(8192, 4, True), norm_params=256 + 2 * 16)
@@ -58,9 +56,9 @@ def test_llama_cpp_keeps_one_convolution_row_less() -> None:
 
 
 def test_a_convolution_may_keep_fewer_rows() -> None:
-    kept = KimiDelta(7168, heads=96, head_dim=128, taps=4, full_rank_gate=True, conv_rows=3)
+    short = KimiDelta(7168, heads=96, head_dim=128, taps=4, full_rank_gate=True, conv_rows=3)
     # Kimi-K3 by the published layout: 96 × 128² and three convolutions of 96·128 channels × 3.
-    assert sum(state.elements for state in kept.states()) == 96 * 128**2 + 3 * 96 * 128 * 3
+    assert sum(state.elements for state in short.states()) == 96 * 128**2 + 3 * 96 * 128 * 3
 
 
 @pytest.mark.parametrize(

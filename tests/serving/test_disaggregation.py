@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from planner import Scenario, plan
-from planner.answer import Disaggregated, Serving
+from planner.answer import DisaggregationAnswer, Serving
 from planner.compare import ComparisonRequest, compare
-from planner.deployment import resolve
+from planner.deployment import deployment_of
 from planner.errors import one_line
 from planner.serving.disaggregation import Workers
 from planner.serving.steady import serve
@@ -40,7 +40,7 @@ def asked(**changes: Any) -> Scenario:
 
 
 def workers(isl: float | Lengths = 8192, osl: float = 1024, **more: Any) -> Workers:
-    one = resolve(Scenario(**DEPLOYED))
+    one = deployment_of(Scenario(**DEPLOYED))
     inputs = isl if isinstance(isl, Lengths) else Lengths.fixed(isl)
     return Workers(one, one, inputs, Lengths.fixed(osl), **more)
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from planner import Scenario, plan
-from planner.deployment import resolve
+from planner.deployment import deployment_of
 from planner.errors import one_line
 from planner.workload.distributions import MOST_BINS, MOST_REQUESTS, mean_context, moments
 
@@ -86,7 +86,7 @@ def test_the_context_of_a_step_is_weighted_by_steps() -> None:
 
 
 def test_the_pool_holds_fewer_where_outputs_spread() -> None:
-    memory, engine = resolve(asked()).memory, resolve(asked()).engine
+    memory, engine = deployment_of(asked()).memory, deployment_of(asked()).engine
     clients = 10 * memory.max_batch(4096)
     for osl, in_pool in ((4000, 4000), ({"lognormal": {"mean": 4000, "cv": 2}}, 20_000)):
         serving = plan(asked(concurrency=clients, osl=osl)).serving

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import Plan, Scenario, plan
-from planner.deployment import resolve
+from planner.deployment import deployment_of
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
 
@@ -84,8 +84,8 @@ def test_ttft_of_an_engine_never_measured_serving_borrows_a_wider_interval() -> 
     assert ttft.p10 < ttft.p50 < ttft.p90
     (note,) = (n.text for n in told.notes if n.code == "nearness")
     assert "TTFT of llama.cpp was not measured: that of servers, widened" in note
-    here = resolve(Scenario(**question, engine="llama.cpp", isl=512, osl=128))
-    intervals, near = here.figures.intervals, here.figures.intervals.nearness(here.subject)
+    here = deployment_of(Scenario(**question, engine="llama.cpp", isl=512, osl=128))
+    intervals, near = here.calibration.intervals, here.calibration.intervals.nearness(here.subject)
     low, high = intervals.factors["ttft"]["serving"][near]
     found = here.interval("ttft")
     assert found[0] < low < 1 < high < found[1]

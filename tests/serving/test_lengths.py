@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.deployment import Deployment, deploy
+from planner.deployment import Deployment, Options, deploy
 from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.serving.steady import serve
+from planner.step.parallel import Sharding
 from planner.workload.lengths import InvalidLengths, Lengths
 
 
@@ -16,8 +17,8 @@ def deployment(tp: int = 4) -> Deployment:
     return deploy(
         get_model("meta-llama/Llama-3.1-70B-Instruct"),
         get_accelerator("h200-sxm"),
-        (tp, 1, 1, 1),
-        ("fp8", None, "vllm", None),
+        Sharding(tp=tp),
+        Options(weights="fp8", engine="vllm"),
     )
 
 

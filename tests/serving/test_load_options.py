@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planner.cli import main
-from planner.commands.loads import BadLoad, lengths
+from planner.commands.loads import InvalidLoad, lengths
 from tests.test_cli import answered, refused
 
 SERVED = [
@@ -99,7 +99,7 @@ def test_bad_files_are_one_line(
 
 def test_the_parser_stands_alone() -> None:
     assert lengths("uniform:1:2") == {"uniform": {"low": 1.0, "high": 2.0}}
-    with pytest.raises(BadLoad, match="accepted"):
+    with pytest.raises(InvalidLoad, match="accepted"):
         lengths("1:2:3")
 
 

@@ -11,7 +11,7 @@ from planner import Scenario, plan
 from planner.answer import Plan
 from planner.calibration import current
 from planner.compare import ComparisonRequest, compare
-from planner.deployment import resolve
+from planner.deployment import deployment_of
 from planner.errors import one_line
 from planner.plans.advice import advise
 from planner.plans.sweep import SweepRequest, sweep
@@ -37,19 +37,19 @@ def codes(answer: Plan) -> set[str]:
 
 
 def test_a_step_verifies_and_drafts_and_yields() -> None:
-    deployment = resolve(asked())
+    deployment = deployment_of(asked())
     layers = deployment.spec.layers
     answer = plan(asked(speculation={"drafts": 2, "accepted": 2.5}))
     for point in answer.points:
-        plain = deployment.step.work(point.batch, point.context)
-        verify = deployment.step.work(point.batch, point.context, 3.0)
-        seconds = [float(deployment.machine.time(work).total_s) for work in (verify, plain)]
+        plain = deployment.step.at(point.batch, point.context)
+        verify = deployment.step.at(point.batch, point.context, 3.0)
+        seconds = [float(points.total_s) for points in (verify, plain)]
         step_s = seconds[0] + 2 * seconds[1] / layers
         assert point.tpot_s.p50 == pytest.approx(step_s / 2.5)
         assert point.tokens_per_s == pytest.approx(point.batch * 2.5 / step_s)
         # Both rates of one step: FLOPs of three tokens, and a layer's share of one for each draft.
-        assert point.flops == pytest.approx((3 + 2 / layers) * plain.flops.sum())
-        pure = [float(deployment.machine.time(w, pure=True).total_s) for w in (verify, plain)]
+        assert point.flops == pytest.approx((3 + 2 / layers) * plain.flops)
+        pure = [float(points.roofline_s) for points in (verify, plain)]
         assert point.roofline_tpot_s == pytest.approx((pure[0] + 2 * pure[1] / layers) / 2.5)
     assert sum(kernel.share for kernel in answer.kernels) == pytest.approx(1)
     assert sum(k.time_s for k in answer.kernels) == pytest.approx(

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from planner import Scenario, plan
 from planner.calibration import Speculation, current
-from planner.deployment import deploy
+from planner.deployment import Options, deploy
 from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.serving.steady import Prompts, Queueing, room_for, serve, steady_state
+from planner.step.parallel import Sharding
 
 FREE = Queueing(first_s=0.0, burst=0.0, wait=0.0)
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
@@ -26,7 +27,10 @@ def prompts(seconds: float) -> Prompts:
 
 def deployment(engine: str | None = "vllm"):  # type: ignore[no-untyped-def]
     return deploy(
-        get_model(LLAMA), get_accelerator("h200-sxm"), (4, 1, 1, 1), ("fp8", None, engine, None)
+        get_model(LLAMA),
+        get_accelerator("h200-sxm"),
+        Sharding(tp=4),
+        Options(weights="fp8", engine=engine),
     )
 
 

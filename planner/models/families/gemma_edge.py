@@ -19,7 +19,7 @@ from planner.models.decoder import (
     read_shape,
 )
 from planner.models.mlp import Dense, Experts, Projection
-from planner.models.parts import Block, Part
+from planner.models.parts import Auxiliary, Block, Linear, Part
 from planner.models.reader import ConfigError, Reader
 from planner.models.spec import ModelSpec
 from planner.models.windows import patterned
@@ -65,8 +65,16 @@ _GEMMA4_UNIFIED = replace(
 
 
 @dataclass(frozen=True, slots=True)
-class LayerScalar(Part):
+class LayerScalar(Auxiliary):
     """The one stored number a Gemma 4 layer's output is multiplied with."""
+
+    def linears(self) -> tuple[Linear, ...]:
+        """None."""
+        return ()
+
+    def other_params(self) -> int:
+        """None."""
+        return 0
 
     def buffers(self) -> int:
         """One."""
@@ -74,7 +82,7 @@ class LayerScalar(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class AltUp(Part):
+class AltUp(Auxiliary):
     """Alternating updates: predicts and corrects `streams` copies of the hidden state.
 
     Baykal et al., "Alternating updates for efficient transformers", 2023.
@@ -82,6 +90,10 @@ class AltUp(Part):
 
     hidden: int
     streams: int
+
+    def linears(self) -> tuple[Linear, ...]:
+        """None."""
+        return ()
 
     def other_params(self) -> int:
         """Router and its norm, output scale, prediction and correction coefficients."""

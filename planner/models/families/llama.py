@@ -9,8 +9,8 @@ from planner.models.windows import patterned, switched, uniform
 
 def _qk_norm(reader: Reader, shape: Shape) -> int:
     """Cohere and StableLM: a norm over all heads, where the file asks for it."""
-    asked = reader.flag("use_qk_norm", "qk_layernorm")
-    return (shape.heads + shape.kv_heads) * shape.head_dim if asked else 0
+    normed = reader.flag("use_qk_norm", "qk_layernorm")
+    return (shape.heads + shape.kv_heads) * shape.head_dim if normed else 0
 
 
 def _sub_norms(reader: Reader, shape: Shape) -> int:

@@ -95,7 +95,7 @@ def _arctic(reader: Reader) -> ModelSpec:
         traits,
         [
             Block(block.mixers, (*block.mlps, residual), block.other_params + shape.hidden)
-            if block.mlps[0].routed()[0]
+            if block.mlps[0].routed()
             else block
             for block in blocks
         ],

@@ -17,10 +17,10 @@ from planner.models.decoder import (
     read_shape,
     sparse_layers,
 )
+from planner.models.delta import GatedDeltaNet
 from planner.models.families.nemotron import state_dtype
 from planner.models.parts import Block, Part
 from planner.models.reader import ConfigError, Reader
-from planner.models.recurrent import GatedDeltaNet
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(

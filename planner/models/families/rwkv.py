@@ -7,7 +7,7 @@ from dataclasses import replace
 from planner.models.decoder import Importer, assemble
 from planner.models.parts import Block
 from planner.models.reader import ConfigError, Reader
-from planner.models.recurrent import Rwkv, RwkvChannelMix
+from planner.models.rwkv import Rwkv, RwkvChannelMix
 from planner.models.spec import ModelSpec
 
 
@@ -33,6 +33,7 @@ def read_rwkv6(reader: Reader) -> ModelSpec:
         _head_size(reader, width),
         low_rank=(*[mix] * 5, decay),
         vectors=6 * hidden + 4 * width,
+        vectors_read=5,
     )
     channel = RwkvChannelMix(hidden, _width(reader, hidden, 7 / 2), vectors=2 * hidden)
     return _rwkv(reader, hidden, time, channel)
@@ -59,6 +60,7 @@ def read_rwkv7(reader: Reader) -> ModelSpec:
         low_rank=(*ranks, value_rank),
         vectors=14 * hidden,
         flops_per_value=9,
+        vectors_read=6,
     )
     first = replace(time, low_rank=ranks, vectors=13 * hidden)
     width = _width(reader, hidden, 4)

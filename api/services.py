@@ -1,0 +1,27 @@
+"""What the application holds for all requests, and hands to the areas that answer them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from litestar.connection import ASGIConnection
+
+from api.measurements.calibrations import Calibrations
+from api.settings import Settings
+from api.store import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Settings, the store, and the calibration of each workspace."""
+
+    settings: Settings
+    database: Database
+    calibrations: Calibrations
+
+
+def services(connection: ASGIConnection[Any, Any, Any, Any]) -> Services:
+    """Return the services of the application that a request came to."""
+    application: Services = connection.app.state.services
+    return application

@@ -1,0 +1,1 @@
+"""A whole workspace as one document: exported, and imported elsewhere."""

@@ -1,0 +1,1 @@
+"""Reading the arguments, defaults and memory rules of serving engines from their packages."""
