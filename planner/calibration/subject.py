@@ -20,6 +20,9 @@ PHASED = frozenset({"attention", "latent", "indexer", "scan", "layer", "step"})
 """Kinds that run other code over a prompt than in a decode step."""
 
 
+TUNED, DEFAULT = "tuned", "default"
+"""How an engine was set up: for a benchmark by who knows it, or as its documentation says."""
+
 SAME_KERNELS = {"fp16": "bf16", "gptq": "awq", "int4": "int4_g128"}
 """Formats that run the same kernels as another."""
 
@@ -56,6 +59,7 @@ def subject_of(
             "network": network(spec),
             "model": f"{spec.model_type} {spec.total_params / 1e9:.1f}B",
             "weights": format_class(formats.weights["experts" if "moe" in spec.kind else "mlp"].id),
+            "setup": DEFAULT,
             **more,
         }
     )

@@ -148,7 +148,7 @@ class ServingRows:
     @cached_property
     def tuned(self) -> Bools:
         """Whether a row's engine was set up for the benchmark."""
-        return np.array([bool(harness_of(row).tuned) for row in self.rows])
+        return np.array([harness_of(row).tuned for row in self.rows])
 
     @cached_property
     def queued(self) -> Bools:

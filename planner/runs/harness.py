@@ -25,8 +25,8 @@ class Harness:
     """`bunched` where equal lengths keep the clients in step; empty where they spread."""
     sized: bool = False
     """Whether engines were set up to hold the clients they were run with, see `room_of_run`."""
-    tuned: str = ""
-    """`yes` where vendors and experts set the engines up for the benchmark; empty elsewhere."""
+    tuned: bool = False
+    """Whether vendors and experts set the engines up for the benchmark."""
     polls: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Steps between looks for new requests, by engine and least clients [-]."""
     rank_wait: Mapping[str, float] = field(default_factory=dict)

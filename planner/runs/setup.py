@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from planner.calibration import subject_of
+from planner.calibration.subject import DEFAULT, TUNED
 from planner.deployment import Deployment, Options, deploy
 from planner.engines.names import engine_names, spellings
 from planner.hw import Accelerator, Link, UnsupportedFormat, get_accelerator
@@ -61,7 +62,7 @@ def setup(row: Row) -> Setup:
         year=row.inputs.get("date", "")[:4],
         arrivals=harness_of(row).arrivals,
         source=row.inputs.get("source", ""),
-        tuned=harness_of(row).tuned,
+        setup="" if mode else TUNED if harness_of(row).tuned else DEFAULT,
         drafting="on" if row.inputs.get("speculative") else "",
         flash=row.inputs.get("flash_attention", "")[:1],
     )

@@ -43,7 +43,7 @@ class Prompts:
     spread: Numeric = 0.0
     """Share of the tokens that a step may hold which a prompt takes, where prompts wait for steps
     with room; 0 where decoding waits until all prompts are done [-]."""
-    most: Numeric = np.inf
+    most: Numeric = 1.0
     """Prompts that share a step at most [-]."""
 
 

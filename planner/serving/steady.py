@@ -157,17 +157,19 @@ def steady_state(
         return Loop(running, begun, admitted, steps, step_s, prompts, queueing, wait(begun))
 
     found = _balanced(at, admitted, steps)
-    cycle_s = found.ttft_s + steps * found.tpot_s
-    requests, queued = admitted / cycle_s, clients - admitted
+    decoding_s = steps * found.tpot_s
+    # Few clients wait for each other longer than on average over many: prompts take all the time.
+    ttft_s = np.maximum(found.ttft_s, admitted * found.prompts.held_s - decoding_s)
+    requests, queued = admitted / (ttft_s + decoding_s), clients - admitted
     return Steady(
-        running=found.running,
+        running=np.asarray(requests * decoding_s),
         queued=np.asarray(queued),
         decode_s=found.step_s,
         prompts=found.prompts,
         prompt_share=np.asarray(requests * found.prompts.held_s),
         queue_s=found.queue_s,
         tpot_s=found.tpot_s,
-        ttft_s=np.asarray(found.ttft_s + queued / requests),
+        ttft_s=np.asarray(ttft_s + queued / requests),
         requests_per_s=np.asarray(requests),
     )
 

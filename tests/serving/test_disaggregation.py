@@ -45,7 +45,7 @@ def workers(isl: float | Lengths = 8192, osl: float = 1024, **more: Any) -> Work
     return Workers(one, one, inputs, Lengths.fixed(osl), **more)
 
 
-def parts(scenario: Scenario) -> tuple[Serving, Disaggregated]:
+def parts(scenario: Scenario) -> tuple[Serving, DisaggregationAnswer]:
     serving = plan(scenario).serving
     assert serving is not None
     assert serving.disaggregated is not None
