@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from planner.calibration import Calibration, Speculation, Subject, current, subject_of
+from planner.calibration.speculation import speculate
 from planner.engines.memory import Memory, plan_memory
 from planner.engines.profiles import Engine, get_engine
 from planner.engines.support import check_device, check_version, support_notes
@@ -18,7 +19,6 @@ from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, Note
 from planner.roofline import Array, Numeric
 from planner.scenario import Scenario
-from planner.speculation import speculate
 from planner.step.evaluator import Step
 from planner.step.figures import StepPoints
 from planner.step.limits import DecodeLimits, limits

@@ -89,14 +89,14 @@ def test_plan_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_levers_shown_are_those_of_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = (*PLAN, "--batch", "1,64")
-    shown = answered(capsys, *asked)
+    command = (*PLAN, "--batch", "1,64")
+    shown = answered(capsys, *command)
     question = Scenario(model=LLAMA, gpu="h100-sxm5", tp=4, batch=[1, 64], context=8192)
     advice = plan(question, advice=True).advice
     assert advice
     assert "levers at batch 64, context 8,192" in shown
     assert all(f"{one.gain:.2f}×" in shown for one in advice)
-    assert json.loads(answered(capsys, *asked, "--json"))["advice"] is None
+    assert json.loads(answered(capsys, *command, "--json"))["advice"] is None
 
 
 def test_organisation_and_case_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,8 +146,8 @@ def test_engines_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert "NVIDIA gpu, NVIDIA edge" in listed
     shown = answered(capsys, "engines", "show", "llama.cpp")
     assert "f16 cache" in shown  # the source of kv_default
-    asked = ("--engine-version", "0.17.0", "--gpu", "h100-sxm5", "--json")
-    facts = json.loads(answered(capsys, "engines", "show", "vllm", *asked))
+    command = ("--engine-version", "0.17.0", "--gpu", "h100-sxm5", "--json")
+    facts = json.loads(answered(capsys, "engines", "show", "vllm", *command))
     chunk = next(one for one in facts["figures"] if one["name"] == "chunk_tokens")
     assert (chunk["value"], chunk["unit"]) == (8192, "token")
 
@@ -166,8 +166,8 @@ def test_recommend_ranks_all_that_hold_it(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_recommend_says_what_is_only_announced(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("recommend", LLAMA, "--gpu", "mi455x", "--gpu", "mi355x")
-    lines = answered(capsys, *asked).splitlines()
+    command = ("recommend", LLAMA, "--gpu", "mi455x", "--gpu", "mi355x")
+    lines = answered(capsys, *command).splitlines()
     assert "1× mi455x (announced)," in lines[0]
     assert [line.split("  ")[0] for line in lines[2:]] == ["mi455x (announced)", "mi355x"]
 
@@ -241,8 +241,8 @@ def test_bad_input_is_one_line(
 
 
 def test_what_may_be_repeated_may(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("roofline", "--gpu", "h100-sxm5", "--gpu", "b200-sxm", "--json", "--json")
-    rows = json.loads(answered(capsys, *asked))
+    command = ("roofline", "--gpu", "h100-sxm5", "--gpu", "b200-sxm", "--json", "--json")
+    rows = json.loads(answered(capsys, *command))
     assert {row["gpu"] for row in rows} == {"h100-sxm5", "b200-sxm"}
 
 

@@ -22,7 +22,6 @@ FLOORS = (
     ("step",),
     ("engines",),
     ("calibration",),
-    ("speculation",),
     ("deployment",),
     ("serving",),
     ("plans",),

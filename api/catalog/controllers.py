@@ -131,6 +131,9 @@ class EngineController(Controller):
             str | None,
             QueryParameter(max_length=200, description="figures as they are on this accelerator"),
         ] = None,
+        tp: Annotated[
+            int, QueryParameter(ge=1, le=2**20, description="and over so many of them")
+        ] = 1,
     ) -> EngineProfile:
         """Read every figure of an engine's profile with its source."""
-        return catalog.engine(engine_id, version, gpu)
+        return catalog.engine(engine_id, version, gpu, tp)

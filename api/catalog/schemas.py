@@ -104,6 +104,7 @@ class EngineFacts(BaseModel):
 
     id: str = Field(examples=["vllm"])
     name: str
+    release: str = Field(description="whose defaults the figures are; empty: no package was read")
     versions: dict[str, list[str]] = Field(
         description="first and last version its figures are known at, by release, date or build"
     )
@@ -117,13 +118,15 @@ class EngineFacts(BaseModel):
 class EngineFigure(BaseModel):
     """One figure of an engine's profile, with where it comes from."""
 
-    model_config = ConfigDict(extra="allow")
-
     name: str = Field(examples=["memory_fraction"])
     value: Any
     unit: str = Field(description="empty where it has none")
     source: str
     confidence: str = Field(examples=["documented"])
+    default_of: str = Field(
+        description="release it is a default of, and for which devices; empty where it is none"
+    )
+    argument: str = Field(description="the engine's own name for it, empty where it has none")
 
 
 class EngineProfile(EngineFacts):

@@ -102,14 +102,14 @@ class Catalog:
         items = [EngineFacts.model_validate(facts) for facts in engines.list_engines()]
         return EngineList(items=items, edition=engine_edition())
 
-    def engine(self, name: str, version: str | None, gpu: str | None) -> EngineProfile:
+    def engine(self, name: str, version: str | None, gpu: str | None, tp: int) -> EngineProfile:
         """Return one engine with its figures; raises 404, and 422 for a version or accelerator."""
         _known(lambda: get_engine(name), "engine")
         accelerator = None
         if gpu is not None:
             resolved = Names(self.own, self.workspace).accelerator(gpu)
             accelerator = call_planner(hw.get_accelerator, resolved, allow_files=False)
-        facts = call_planner(engines.engine_facts, name, version, accelerator)
+        facts = call_planner(engines.engine_facts, name, version, accelerator, tp)
         return EngineProfile.model_validate(facts)
 
     def add_model(self, model: OwnModel, once: Once) -> StoredResponse:

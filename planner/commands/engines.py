@@ -30,12 +30,13 @@ def list_command(as_json: bool) -> None:
         click.echo(json.dumps(engines, indent=2))
         return
     print_table(
-        ("id", "name", "speed measured", "versions", "runs on"),
+        ("id", "name", "speed measured", "defaults of", "memory known", "runs on"),
         [
             (
                 engine["id"],
                 engine["name"],
                 ", ".join(engine["measured"]) or "never",
+                engine["release"] or "–",
                 _versions(engine["versions"]),
                 ", ".join(engine["backends"]),
             )
@@ -53,14 +54,17 @@ def _versions(versions: Mapping[str, Sequence[str]]) -> str:
 @click.argument("engine", metavar="ENGINE")
 @version_option
 @click.option("--gpu", metavar="GPU", help="Figures as they are on this accelerator.")
+@click.option("--tp", type=click.IntRange(min=1), default=1, help="And over so many of them.")
 @json_option
-def show_command(engine: str, engine_version: str | None, gpu: str | None, as_json: bool) -> None:
+def show_command(
+    engine: str, engine_version: str | None, gpu: str | None, tp: int, as_json: bool
+) -> None:
     """Show one engine; ENGINE is an id, or `neutral` for what holds without an engine."""
     from planner.engines.describe import engine_facts
     from planner.hw import get_accelerator
 
     accelerator = None if gpu is None else get_accelerator(gpu)
-    facts = engine_facts(engine, engine_version, accelerator)
+    facts = engine_facts(engine, engine_version, accelerator, tp)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
@@ -75,7 +79,7 @@ def show_command(engine: str, engine_version: str | None, gpu: str | None, as_js
             )
             for figure in facts["figures"]
         ],
-        title=facts["name"],
+        title=f"{facts['name']} {facts['release']}".rstrip(),
     )
 
 

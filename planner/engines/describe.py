@@ -21,9 +21,9 @@ def list_engines() -> list[dict[str, Any]]:
 
 
 def engine_facts(
-    name: str, version: str | None = None, accelerator: Accelerator | None = None
+    name: str, version: str | None = None, accelerator: Accelerator | None = None, tp: int = 1
 ) -> dict[str, Any]:
-    """Return an engine with all figures of its profile at a version, on an accelerator.
+    """Return an engine with all figures of its profile at a version, on `tp` accelerators [-].
 
     Without a version it is the newest one known, without an accelerator figures are those that
     hold on any. Raises UnknownEngine, UnknownVersion and, where the engine is not known to run on
@@ -33,18 +33,20 @@ def engine_facts(
     engine = get_engine(name, version)
     if accelerator is not None:
         check_device(engine, accelerator)
-        engine = engine.on(accelerator)
+        engine = engine.on(accelerator, tp)
     return summary(engine) | {"figures": figures(engine)}
 
 
 def summary(engine: Engine) -> dict[str, Any]:
     """Return what an engine is, the versions its figures are known at, and where it runs.
 
-    `measured` is how runs of it on record were measured; it is empty where its speed was not.
+    `release` is the one whose defaults the figures are, empty where no package was read; `measured`
+    how runs of it on record were measured, empty where its speed was not.
     """
     return {
         "id": engine.id,
         "name": engine.name,
+        "release": engine.release,
         "versions": {form: list(ends) for form, ends in engine.versions.items()},
         "backends": dict(engine.backends),
         "not_on": list(engine.not_on),
@@ -53,7 +55,10 @@ def summary(engine: Engine) -> dict[str, Any]:
 
 
 def figures(engine: Engine) -> list[dict[str, Any]]:
-    """Return name, value, unit, source and confidence of every figure of a profile."""
+    """Return name, value, unit, source and confidence of every figure of a profile.
+
+    Where a figure is a default of the engine's own, also of which release and argument.
+    """
     return [
         {"name": name, "value": _plain(engine.value(name)), "unit": unit(name), **asdict(sourced)}
         for name, sourced in engine.figures.items()

@@ -30,8 +30,8 @@ DATABASES = ("sqlite", "postgres")
 @pytest.fixture(scope="session")
 def postgres_cluster() -> Iterator[Cluster]:
     """A Postgres server of this test session (of this worker, under xdist)."""
-    with cluster() as found:
-        yield found
+    with cluster() as opened:
+        yield opened
 
 
 @pytest.fixture(params=DATABASES)
@@ -92,8 +92,8 @@ Client = TestClient[Application]
 def started(settings: Settings) -> Iterator[Client]:
     """The service in this process."""
     client = TestClient(create_app(settings), base_url=BASE, raise_server_exceptions=False)
-    with client as found:
-        yield found
+    with client as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -104,15 +104,15 @@ def settings(database_url: str) -> Settings:
 @pytest.fixture
 def client(settings: Settings) -> Iterator[Client]:
     """The service on an empty database."""
-    with started(settings) as found:
-        yield found
+    with started(settings) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
 def shared(shared_url: str) -> Iterator[Client]:
     """The service on a database that the tests of a module share."""
-    with started(make_settings(shared_url)) as found:
-        yield found
+    with started(make_settings(shared_url)) as opened:
+        yield opened
 
 
 @dataclass(frozen=True)

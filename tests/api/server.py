@@ -28,9 +28,9 @@ class Server:
         self.port = port or free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.log = log
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("PLANNER_")}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("PLANNER_")}
         env = {
-            **kept,
+            **inherited,
             "PLANNER_DATABASE_URL": url,
             "PLANNER_PORT": str(self.port),
             **(environment or {}),
@@ -93,6 +93,6 @@ def serving(url: str, log: Path, **options: Mapping[str, str]) -> Iterator[Serve
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -15,9 +15,9 @@ from tests.api.test_errors import check
 
 
 def test_a_plan_is_the_librarys(shared: Client, question: dict[str, Any]) -> None:
-    found = shared.post("/v1/plans", json=question)
-    assert found.status_code == 200
-    assert found.content == plan(Scenario(**question)).model_dump_json().encode()
+    response = shared.post("/v1/plans", json=question)
+    assert response.status_code == 200
+    assert response.content == plan(Scenario(**question)).model_dump_json().encode()
     advised = shared.post("/v1/plans?advice=true", json=question)
     wanted = plan(Scenario(**question), advice=True)
     assert advised.content == wanted.model_dump_json().encode()
@@ -25,8 +25,8 @@ def test_a_plan_is_the_librarys(shared: Client, question: dict[str, Any]) -> Non
 
 
 def test_a_scalar_is_a_list_of_one(shared: Client, question: dict[str, Any]) -> None:
-    found = shared.post("/v1/plans", json={**question, "batch": 4, "context": 1024}).json()
-    assert [(p["batch"], p["context"]) for p in found["points"]] == [(4, 1024)]
+    response = shared.post("/v1/plans", json={**question, "batch": 4, "context": 1024}).json()
+    assert [(p["batch"], p["context"]) for p in response["points"]] == [(4, 1024)]
 
 
 SWEEP = {"gpu": ["h100-sxm5", "h200-sxm"], "tp": [2, 4, 5], "batch": [1, 64]}
@@ -34,10 +34,10 @@ SWEEP = {"gpu": ["h100-sxm5", "h200-sxm"], "tp": [2, 4, 5], "batch": [1, 64]}
 
 def test_a_sweep_is_the_librarys(shared: Client, question: dict[str, Any]) -> None:
     body = {"scenario": question, **SWEEP}
-    found = shared.post("/v1/sweeps", json=body).json()
-    assert found == sweep(SweepRequest.model_validate(body)).model_dump(mode="json")
-    assert found["rows"] == 12
-    refused = [e for e in found["columns"]["error"] if e]
+    response = shared.post("/v1/sweeps", json=body).json()
+    assert response == sweep(SweepRequest.model_validate(body)).model_dump(mode="json")
+    assert response["rows"] == 12
+    refused = [e for e in response["columns"]["error"] if e]
     assert len(refused) == 4
     assert "tp" in refused[0]
 
@@ -45,12 +45,12 @@ def test_a_sweep_is_the_librarys(shared: Client, question: dict[str, Any]) -> No
 def test_a_sweep_as_csv(shared: Client, question: dict[str, Any]) -> None:
     body = {"scenario": question, **SWEEP}
     columns = shared.post("/v1/sweeps", json=body).json()["columns"]
-    found = shared.post("/v1/sweeps", json=body, headers={"Accept": "text/csv"})
-    assert found.headers["content-type"].startswith("text/csv")
-    rows = list(csv.DictReader(io.StringIO(found.text)))
+    response = shared.post("/v1/sweeps", json=body, headers={"Accept": "text/csv"})
+    assert response.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(response.text)))
     assert list(rows[0]) == list(columns)
-    told = [float(row["tokens_per_s"]) if row["tokens_per_s"] else None for row in rows]
-    assert told == columns["tokens_per_s"]
+    answer = [float(row["tokens_per_s"]) if row["tokens_per_s"] else None for row in rows]
+    assert answer == columns["tokens_per_s"]
 
 
 def test_a_sweep_as_parquet(shared: Client, question: dict[str, Any]) -> None:
@@ -58,9 +58,9 @@ def test_a_sweep_as_parquet(shared: Client, question: dict[str, Any]) -> None:
     body = {"scenario": question, **SWEEP}
     columns = shared.post("/v1/sweeps", json=body).json()["columns"]
     accept = {"Accept": "text/csv;q=0.1, application/vnd.apache.parquet"}
-    found = shared.post("/v1/sweeps", json=body, headers=accept)
-    assert found.headers["content-type"] == "application/vnd.apache.parquet"
-    written = polars.read_parquet(io.BytesIO(found.content))
+    response = shared.post("/v1/sweeps", json=body, headers=accept)
+    assert response.headers["content-type"] == "application/vnd.apache.parquet"
+    written = polars.read_parquet(io.BytesIO(response.content))
     assert written.to_dict(as_series=False) == columns
     impossible = {"scenario": question, "tp": [3]}
     refused = shared.post("/v1/sweeps", json=impossible, headers=accept)
@@ -92,8 +92,8 @@ def test_accept_chooses_the_form(
     shared: Client, question: dict[str, Any], accept: str, kind: str
 ) -> None:
     body = {"scenario": question, "tp": [4], "batch": [1]}
-    found = shared.post("/v1/sweeps", json=body, headers={"Accept": accept})
-    assert found.headers["content-type"].split(";")[0] == kind
+    response = shared.post("/v1/sweeps", json=body, headers={"Accept": accept})
+    assert response.headers["content-type"].split(";")[0] == kind
 
 
 def test_recommendations_name_a_batch_and_what_binds_it(shared: Client) -> None:
@@ -103,19 +103,19 @@ def test_recommendations_name_a_batch_and_what_binds_it(shared: Client) -> None:
         "context": 4096,
         "tpot_ms": 20,
     }
-    found = shared.post("/v1/recommendations", json=body).json()
-    assert {c["gpu"] for c in found["choices"]} == {"h100-sxm5", "b200-sxm"}
-    for choice in found["choices"]:
+    response = shared.post("/v1/recommendations", json=body).json()
+    assert {c["gpu"] for c in response["choices"]} == {"h100-sxm5", "b200-sxm"}
+    for choice in response["choices"]:
         assert choice["batch"] >= 1
         assert choice["tpot_s"]["p50"] <= 0.020
-    assert found["request"]["tpot_ms"] == 20
+    assert response["request"]["tpot_ms"] == 20
 
 
 @pytest.mark.parametrize("phase", ["decode", "prefill"])
 def test_a_roofline_places_kernels(shared: Client, phase: str) -> None:
     body = {"model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "h100-sxm5", "phase": phase}
-    found = shared.post("/v1/roofline", json=body).json()
-    bounds = {k["name"]: k["bound"] for k in found["kernels"]}
+    response = shared.post("/v1/roofline", json=body).json()
+    bounds = {k["name"]: k["bound"] for k in response["kernels"]}
     assert bounds["attention"] == ("memory" if phase == "decode" else "compute")
 
 
@@ -126,16 +126,18 @@ def own(client: Client) -> None:
 
 def test_own_objects_are_usable_by_id_everywhere(shared: Client, question: dict[str, Any]) -> None:
     own(shared)
-    asked = {**question, "model": "own/mine", "gpu": "own/card", "tp": 1}
-    told = shared.post("/v1/plans", json=asked).json()
-    inline = shared.post("/v1/plans", json={**asked, "model": CONFIG, "gpu": CARD}).json()
-    assert (told["scenario"]["model"], told["scenario"]["gpu"]) == ("own/mine", "own/card")
-    assert told["points"] == inline["points"]
-    stored = shared.post("/v1/scenarios", json=asked).json()
+    own_scenario = {**question, "model": "own/mine", "gpu": "own/card", "tp": 1}
+    answer = shared.post("/v1/plans", json=own_scenario).json()
+    inline = shared.post("/v1/plans", json={**own_scenario, "model": CONFIG, "gpu": CARD}).json()
+    assert (answer["scenario"]["model"], answer["scenario"]["gpu"]) == ("own/mine", "own/card")
+    assert answer["points"] == inline["points"]
+    stored = shared.post("/v1/scenarios", json=own_scenario).json()
     assert stored["scenario"]["model"] == "own/mine"
     listed = shared.get("/v1/scenarios?model=own/mine&gpu=own/card").json()["items"]
     assert [item["id"] for item in listed] == [stored["id"]]
-    rows = shared.post("/v1/sweeps", json={"scenario": asked, "gpu": ["own/card", "h200-sxm"]})
+    rows = shared.post(
+        "/v1/sweeps", json={"scenario": own_scenario, "gpu": ["own/card", "h200-sxm"]}
+    )
     assert set(rows.json()["columns"]["gpu"]) == {"own/card", "h200-sxm"}
     for body in ({"model": "own/mine", "gpu": ["own/card"]}, {"model": "own/mine", "gpu": [CARD]}):
         choices = shared.post("/v1/recommendations", json=body).json()["choices"]
@@ -145,7 +147,7 @@ def test_own_objects_are_usable_by_id_everywhere(shared: Client, question: dict[
     place = {"model": "own/mine", "gpu": "own/card"}
     assert shared.post("/v1/roofline", json=place).json()["model"] == "own/mine"
     compared = shared.post(
-        "/v1/comparisons", json={"scenarios": [stored["id"], {**asked, "gpu": "h200-sxm"}]}
+        "/v1/comparisons", json={"scenarios": [stored["id"], {**own_scenario, "gpu": "h200-sxm"}]}
     )
     steps = compared.json()["comparison"]["attributions"][0]["steps"]
     assert steps == [
@@ -200,8 +202,8 @@ def test_own_objects_come_first_match_filters_and_never_change(client: Client) -
 
 def test_an_own_object_in_use_stays(client: Client, question: dict[str, Any]) -> None:
     own(client)
-    asked = {**question, "model": "own/mine", "tp": 1}
-    path = client.post("/v1/scenarios", json=asked).headers["location"]
+    own_scenario = {**question, "model": "own/mine", "tp": 1}
+    path = client.post("/v1/scenarios", json=own_scenario).headers["location"]
     check(client.delete("/v1/models/own/mine"), 409)
     client.delete(path, headers={"If-Match": "*"})
     check(client.delete("/v1/models/own/mine"), 409)

@@ -49,7 +49,7 @@ EDGES = [
 def mutants(seed: int, count: int) -> list[tuple[str, bytes]]:
     """Valid bodies with something broken in each."""
     rng = random.Random(seed)  # noqa: S311 - a fixed sequence
-    found = []
+    response = []
     for _ in range(count):
         path, document = rng.choice(TARGETS)
         text = json.dumps(document).encode()
@@ -73,19 +73,19 @@ def mutants(seed: int, count: int) -> list[tuple[str, bytes]]:
             key = rng.choice(list(document))
             wrong = rng.choice([1, "x", [], {}, None, [[1]], {"a": 1}, "é" * 300])
             text = json.dumps({**document, key: wrong}).encode()
-        found.append((path, text))
-    return found
+        response.append((path, text))
+    return response
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(5_000, marks=pytest.mark.slow)])
 def test_malformed_bodies_are_never_a_defect(shared: Client, count: int) -> None:
     seen: dict[int, int] = {}
     for path, body in mutants(count, count):
-        found = shared.post(path, content=body, headers=JSON)
-        seen[found.status_code] = seen.get(found.status_code, 0) + 1
-        if found.status_code >= 400:
-            assert found.status_code in {400, 409, 413, 422}, (path, body[:200], found.text)
-            check(found, found.status_code)
+        response = shared.post(path, content=body, headers=JSON)
+        seen[response.status_code] = seen.get(response.status_code, 0) + 1
+        if response.status_code >= 400:
+            assert response.status_code in {400, 409, 413, 422}, (path, body[:200], response.text)
+            check(response, response.status_code)
     assert seen[400] > count / 10
     assert seen[422] > count / 20
 
@@ -115,17 +115,17 @@ def test_floats_come_back_bit_equal(shared: Client) -> None:
         if math.isfinite(value):
             values.append(value)
     config = {**CONFIG, "x_values": values}
-    found = shared.post("/v1/scenarios", json={**QUESTION, "model": config, "tp": 1})
-    assert found.status_code == 201, found.text
-    read = shared.get(found.headers["location"]).json()
+    response = shared.post("/v1/scenarios", json={**QUESTION, "model": config, "tp": 1})
+    assert response.status_code == 201, response.text
+    read = shared.get(response.headers["location"]).json()
     back = read["scenario"]["model"]["x_values"]
     assert [struct.pack("<d", v) for v in back] == [struct.pack("<d", v) for v in values]
 
 
 @pytest.mark.parametrize("value", [0.1, 1 / 3, 1e-300, 1e9, 123456.789012345])
 def test_a_limit_comes_back_bit_equal(shared: Client, value: float) -> None:
-    found = shared.post("/v1/scenarios", json={**QUESTION, "tpot_ms": value})
-    assert shared.get(found.headers["location"]).json()["scenario"]["tpot_ms"] == value
+    response = shared.post("/v1/scenarios", json={**QUESTION, "tpot_ms": value})
+    assert shared.get(response.headers["location"]).json()["scenario"]["tpot_ms"] == value
 
 
 TEXTS = [
@@ -147,9 +147,9 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS)
 def test_texts_come_back_unchanged(shared: Client, text: str) -> None:
     body = {**QUESTION, "name": text, "notes": text * 40, "tags": [text]}
-    found = shared.post("/v1/scenarios", json=body)
-    assert found.status_code == 201, found.text
-    read = shared.get(found.headers["location"]).json()
+    response = shared.post("/v1/scenarios", json=body)
+    assert response.status_code == 201, response.text
+    read = shared.get(response.headers["location"]).json()
     assert (read["name"], read["notes"], read["tags"]) == (text, text * 40, [text])
     listed = shared.get("/v1/scenarios", params={"tag": text}).json()["items"]
     assert [item["id"] for item in listed] == [read["id"]]
@@ -164,8 +164,8 @@ def test_texts_that_are_none_are_refused(shared: Client, where: str, text: str) 
 
 
 def test_a_backslash_and_u0000_is_a_text(shared: Client) -> None:
-    found = shared.post("/v1/scenarios", json={**QUESTION, "name": "\\u0000"})
-    assert (found.status_code, found.json()["name"]) == (201, "\\u0000")
+    response = shared.post("/v1/scenarios", json={**QUESTION, "name": "\\u0000"})
+    assert (response.status_code, response.json()["name"]) == (201, "\\u0000")
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -203,8 +203,8 @@ def test_limits_of_lists_and_points_are_422(shared: Client) -> None:
 
 def test_duplicate_keys_count_by_the_last(shared: Client) -> None:
     body = json.dumps(QUESTION)[:-1] + ', "tp": 8}'
-    found = shared.post("/v1/plans", content=body, headers=JSON)
-    assert found.json()["scenario"]["tp"] == 8
+    response = shared.post("/v1/plans", content=body, headers=JSON)
+    assert response.json()["scenario"]["tp"] == 8
 
 
 def test_no_answer_has_null_where_a_number_is_promised(shared: Client) -> None:

@@ -23,11 +23,11 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def planner(directory: Path, *arguments: str, **environment: str) -> Any:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PLANNER_")}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PLANNER_")}
     default = {"PLANNER_DATABASE_URL": f"sqlite:///{directory / 'cli.db'}"}
     return subprocess.run(
         [sys.executable, "-c", "from planner.cli import main; main()", *arguments],
-        env={**kept, **default, **environment},
+        env={**inherited, **default, **environment},
         capture_output=True,
         text=True,
         timeout=120,
@@ -76,8 +76,8 @@ def test_save_list_show_compare_delete(run: Run) -> None:
         assert compared.returncode == 0, compared.stderr
         assert "## From bf16 to fp8" in compared.stdout
         assert "| attention |" in compared.stdout
-    found = json.loads(run("compare", *ids, "--json", "--save", "--name", "kept").stdout)
-    assert (found["name"], found["id"] is not None) == ("kept", True)
+    done = json.loads(run("compare", *ids, "--json", "--save", "--name", "kept").stdout)
+    assert (done["name"], done["id"] is not None) == ("kept", True)
     deleted = run("scenario", "delete", ids[0])
     assert deleted.returncode == 0
     assert run("scenario", "delete", ids[0]).returncode == 2
@@ -93,8 +93,8 @@ def test_files_are_sent_by_what_is_in_them(run: Run, tmp_path: Path) -> None:
     for model in ("m", "m/config.json"):
         saved = run("scenario", "save", model, "--gpu", "card.json", "--json")
         assert saved.returncode == 0, saved.stderr
-        asked = json.loads(saved.stdout)["scenario"]
-        assert (asked["model"], asked["gpu"]) == (CONFIG, CARD)
+        stored = json.loads(saved.stdout)["scenario"]
+        assert (stored["model"], stored["gpu"]) == (CONFIG, CARD)
 
 
 def test_comparing_what_is_given_needs_no_store(tmp_path: Path) -> None:
@@ -102,10 +102,10 @@ def test_comparing_what_is_given_needs_no_store(tmp_path: Path) -> None:
     file = {"model": LLAMA, "gpu": "h100-sxm5", "tp": 4, "weights": "fp8", "batch": [8, 32]}
     (tmp_path / "b.json").write_text(json.dumps({**file, "name": "FP8"}))
     for form in ((), ("--csv",), ("--json",)):
-        found = planner(tmp_path, "compare", a, "b.json", *form)
-        assert found.returncode == 0, found.stderr
-        assert "BF16" in found.stdout
-    attribution = json.loads(found.stdout)["attributions"][0]
+        done = planner(tmp_path, "compare", a, "b.json", *form)
+        assert done.returncode == 0, done.stderr
+        assert "BF16" in done.stdout
+    attribution = json.loads(done.stdout)["attributions"][0]
     tpot = next(c for c in attribution["contributions"] if c["figure"] == "tpot_s")
     assert sum(tpot["steps"]) == tpot["difference"] < 0
     assert sum(k["difference_s"] for k in attribution["kernels"]) == tpot["difference"]
@@ -150,11 +150,11 @@ def test_a_list_of_fields_is_read_as_the_options_are(text: str, scenario: object
 def test_bad_input_is_one_line_and_2(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    found = planner(tmp_path, *arguments)
-    assert (found.returncode, found.stdout) == (2, "")
-    assert message in found.stderr
-    assert found.stderr.startswith("planner: ")
-    assert found.stderr.count("\n") == 1
+    done = planner(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.startswith("planner: ")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -167,18 +167,18 @@ def test_bad_input_is_one_line_and_2(
 )
 def test_a_store_that_is_not_there_is_one_line(tmp_path: Path, url: str, message: str) -> None:
     for arguments in (("scenario", "list"), ("serve",)):
-        found = planner(tmp_path, *arguments, PLANNER_DATABASE_URL=url)
-        assert found.returncode == 2
-        assert message in found.stderr
-        assert "Traceback" not in found.stderr
+        done = planner(tmp_path, *arguments, PLANNER_DATABASE_URL=url)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_migrating_by_hand(tmp_path: Path) -> None:
-    said = [
+    printed = [
         planner(tmp_path, "db", *arguments).stdout.strip()
         for arguments in (("upgrade",), ("check",), ("downgrade", "--", "-1"), ("upgrade", "head"))
     ]
-    assert said == [
+    assert printed == [
         "at revision 0003",
         "at revision 0003, tables as they should be",
         "at revision 0002",
@@ -203,11 +203,11 @@ def test_keys_are_listed_without_themselves(tmp_path: Path) -> None:
 def test_settings_are_printed_with_defaults_and_without_secrets(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("PLANNER_PORT=9001\nPLANNER_ALLOWED_HOSTS=a.example, b\n")
     url = "postgresql://u:hunter2@h/d"
-    said = planner(tmp_path, "serve", "--settings", PLANNER_DATABASE_URL=url).stdout
-    assert "hunter2" not in said
-    assert "PLANNER_PORT=9001" in said
+    printed = planner(tmp_path, "serve", "--settings", PLANNER_DATABASE_URL=url).stdout
+    assert "hunter2" not in printed
+    assert "PLANNER_PORT=9001" in printed
     for name, field in Settings.model_fields.items():
-        line = next(x for x in said.splitlines() if x.startswith(f"PLANNER_{name.upper()}="))
+        line = next(x for x in printed.splitlines() if x.startswith(f"PLANNER_{name.upper()}="))
         assert field.description
         assert field.description in line
 

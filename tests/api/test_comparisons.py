@@ -27,22 +27,22 @@ def test_a_comparison_is_the_librarys(
     shared: Client, ids: list[str], question: dict[str, Any]
 ) -> None:
     third = {**question, "name": "B200", "gpu": "b200-sxm", "tp": 1}
-    found = shared.post(PATH, json={"scenarios": [*ids, third], "baseline": 1, "name": "three"})
-    assert found.status_code == 201, found.text
-    told = found.json()
+    response = shared.post(PATH, json={"scenarios": [*ids, third], "baseline": 1, "name": "three"})
+    assert response.status_code == 201, response.text
+    document = response.json()
     scenarios = [
         Scenario(**{**question, "name": "BF16", "weights": "bf16"}),
         Scenario(**{**question, "name": "FP8", "weights": "fp8"}),
         Scenario(**third),
     ]
     expected = compare(ComparisonRequest(scenarios=scenarios, baseline=1))
-    assert Comparison.model_validate(told["comparison"]) == expected
-    assert told["name"] == "three"
-    assert [s["scenario_id"] for s in told["sources"]] == [*ids, None]
-    assert [s["revision"] for s in told["sources"]] == [1, 1, None]
-    path = found.headers["location"]
-    assert path == f"{PATH}/{told['id']}"
-    assert shared.get(path).content == found.content
+    assert Comparison.model_validate(document["comparison"]) == expected
+    assert document["name"] == "three"
+    assert [s["scenario_id"] for s in document["sources"]] == [*ids, None]
+    assert [s["revision"] for s in document["sources"]] == [1, 1, None]
+    path = response.headers["location"]
+    assert path == f"{PATH}/{document['id']}"
+    assert shared.get(path).content == response.content
     for accept, text in (("text/markdown", to_markdown(expected)), ("text/csv", to_csv(expected))):
         read = shared.get(path, headers={"Accept": accept})
         assert read.headers["content-type"] == f"{accept}; charset=utf-8"
@@ -52,21 +52,21 @@ def test_a_comparison_is_the_librarys(
 def test_a_saved_comparison_does_not_change_with_its_scenarios(
     shared: Client, ids: list[str], question: dict[str, Any]
 ) -> None:
-    found = shared.post(PATH, json={"scenarios": ids})
+    response = shared.post(PATH, json={"scenarios": ids})
     put = {**question, "tp": 8}
     path = f"/v1/scenarios/{ids[0]}"
     assert shared.put(path, json=put, headers={"If-Match": "*"}).status_code == 200
     shared.delete(f"/v1/scenarios/{ids[1]}", headers={"If-Match": "*"})
-    assert shared.get(found.headers["location"]).content == found.content
+    assert shared.get(response.headers["location"]).content == response.content
     check(shared.post(PATH, json={"scenarios": ids}), 422)
 
 
 def test_a_comparison_need_not_be_saved(shared: Client, ids: list[str]) -> None:
     before = len(shared.get(f"{PATH}?limit=200").json()["items"])
     body = {"scenarios": ids, "save": False}
-    found = shared.post(PATH, json=body, headers={"Accept": "text/markdown"})
-    assert (found.status_code, "location" in found.headers) == (200, False)
-    assert found.text.startswith("# Comparison against BF16")
+    response = shared.post(PATH, json=body, headers={"Accept": "text/markdown"})
+    assert (response.status_code, "location" in response.headers) == (200, False)
+    assert response.text.startswith("# Comparison against BF16")
     assert len(shared.get(f"{PATH}?limit=200").json()["items"]) == before
 
 

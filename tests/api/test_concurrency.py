@@ -67,8 +67,8 @@ def test_no_update_is_lost(pair: list[Server], question: dict[str, Any]) -> None
         for _ in range(10):
             read = client.get(path)
             raised = {**question, "notes": str(int(read.json()["notes"]) + 1)}
-            found = client.put(path, json=raised, headers={"If-Match": read.headers["etag"]})
-            seen[found.status_code] += 1
+            response = client.put(path, json=raised, headers={"If-Match": read.headers["etag"]})
+            seen[response.status_code] += 1
 
     with ThreadPoolExecutor(len(clients)) as pool:
         list(pool.map(work, clients))
@@ -102,8 +102,8 @@ def test_one_key_makes_one_scenario(pair: list[Server], question: dict[str, Any]
 
     def work(client: httpx.Client) -> tuple[int, str]:
         start.wait()
-        found = client.post("/v1/scenarios", json=body, headers={"Idempotency-Key": "one"})
-        return found.status_code, found.json()["id"]
+        response = client.post("/v1/scenarios", json=body, headers={"Idempotency-Key": "one"})
+        return response.status_code, response.json()["id"]
 
     with ThreadPoolExecutor(8) as pool:
         seen = set(pool.map(work, clients))

@@ -28,11 +28,13 @@ def write_until_killed(server: Server, question: dict[str, Any], seconds: float)
         with httpx.Client(base_url=server.base, timeout=10) as client:
             for n in range(100_000):
                 try:
-                    found = client.post("/v1/scenarios", json={**question, "name": f"{writer}.{n}"})
+                    response = client.post(
+                        "/v1/scenarios", json={**question, "name": f"{writer}.{n}"}
+                    )
                 except httpx.TransportError:
                     return
-                assert found.status_code == 201
-                acknowledged.append(found.json()["id"])
+                assert response.status_code == 201
+                acknowledged.append(response.json()["id"])
 
     writers = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for writer in writers:
@@ -107,9 +109,9 @@ def test_a_stop_lets_the_request_in_flight_end(tmp_path: Path, question: dict[st
     client.get("/health/live")
 
     def ask() -> None:
-        found = client.post("/v1/sweeps", json=sweep)
-        answers.append(found.status_code)
-        assert found.json()["rows"] == 4 * 2 * 2048 * 6
+        response = client.post("/v1/sweeps", json=sweep)
+        answers.append(response.status_code)
+        assert response.json()["rows"] == 4 * 2 * 2048 * 6
 
     asking = threading.Thread(target=ask)
     asking.start()

@@ -19,9 +19,9 @@ def test_the_list_and_each_profile_are_the_library_s(shared: Client) -> None:
 
 
 def test_a_profile_is_of_a_version_and_an_accelerator(shared: Client) -> None:
-    query = {"version": "0.17.0", "gpu": "L4"}
-    expected = engine_facts("vllm", "0.17.0", get_accelerator("l4"))
-    assert shared.get("/v1/engines/vllm", params=query).json() == expected
+    query = {"version": "0.5.14", "gpu": "H200-SXM", "tp": 8}
+    expected = engine_facts("sglang", "0.5.14", get_accelerator("h200-sxm"), 8)
+    assert shared.get("/v1/engines/sglang", params=query).json() == expected
 
 
 def test_an_own_accelerator_is_one(client: Client) -> None:
@@ -38,7 +38,7 @@ def test_an_own_accelerator_is_one(client: Client) -> None:
         ("vllm?gpu=h1000", 422, "gpu: unknown"),
         ("vllm?gpu=own/nope", 422, "gpu: unknown accelerator"),
         ("trtllm?gpu=mi300x", 422, "engine: TensorRT-LLM is not known to run on mi300x"),
-        ("vllm?tp=4", 400, "tp: unknown query parameter"),
+        ("vllm?pp=4", 400, "pp: unknown query parameter"),
     ],
 )
 def test_what_is_not_known_is_a_problem(

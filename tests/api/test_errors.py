@@ -13,22 +13,23 @@ from structlog.testing import capture_logs
 
 from api.openapi.examples import EXAMPLES
 from api.web.problem import ProblemDetails
+from planner.errors import InvalidInput
 from tests.api.conftest import CARD, CONFIG, Client, Keyed, make_everything, make_settings, started
 from tests.api.test_isolation import operations
 
 LEAKS = ("Traceback", "sqlite", "psycopg", "SELECT", "INSERT", "site-packages", ".py")
 
 
-def check(found: Any, status: int) -> ProblemDetails:
+def check(response: Any, status: int) -> ProblemDetails:
     """An answer is the problem it should be, and tells nothing of the inside."""
-    assert found.status_code == status, found.text
-    assert found.headers["content-type"] == "application/problem+json"
-    problem = ProblemDetails.model_validate_json(found.content)
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = ProblemDetails.model_validate_json(response.content)
     assert problem.status == status
-    assert problem.instance == found.request.url.path
-    assert problem.request_id == found.headers["x-request-id"]
+    assert problem.instance == response.request.url.path
+    assert problem.request_id == response.headers["x-request-id"]
     assert problem.type.startswith("urn:decode-planner:problem:")
-    assert not [word for word in LEAKS if word in found.text]
+    assert not [word for word in LEAKS if word in response.text]
     return problem
 
 
@@ -47,7 +48,7 @@ def documented(keyed: Keyed) -> dict[str, set[str]]:
 
 
 def test_every_route_and_code(keyed: Keyed, ids: dict[str, str]) -> None:
-    told = documented(keyed)
+    codes = documented(keyed)
     tried = 0
     for method, template, handler in operations(keyed):
         path, name = template.format(**ids), handler.operation_id
@@ -73,7 +74,7 @@ def test_every_route_and_code(keyed: Keyed, ids: dict[str, str]) -> None:
                 (422, path, {"json": {}, "headers": auth}),
                 (422, path, {"json": [], "headers": auth}),
             ]
-        if "428" in told[name]:
+        if "428" in codes[name]:
             wrong = {**auth, "If-Match": '"999"'}
             cases += [
                 (428, path, {"json": body, "headers": keyed.writer}),
@@ -81,9 +82,9 @@ def test_every_route_and_code(keyed: Keyed, ids: dict[str, str]) -> None:
             ]
         for status, where, options in cases:
             check(keyed.client.request(method, where, **options), status)
-            assert str(status) in told[name], (name, status)
+            assert str(status) in codes[name], (name, status)
             tried += 1
-        assert {"500", "503"} <= told[name]
+        assert {"500", "503"} <= codes[name]
     assert tried > 120
 
 
@@ -95,10 +96,10 @@ def test_unknown_paths(shared: Client, path: str) -> None:
 def test_unknown_methods(keyed: Keyed) -> None:
     paths = {template for _, template, _ in operations(keyed)}
     for template in paths:
-        found = keyed.client.request("PATCH", template.replace("{", "").replace("}", ""))
-        check(found, 405)
+        response = keyed.client.request("PATCH", template.replace("{", "").replace("}", ""))
+        check(response, 405)
         methods = {m for m, t, _ in operations(keyed) if t == template}
-        assert set(found.headers["allow"].split(", ")) == methods | {"OPTIONS"}
+        assert set(response.headers["allow"].split(", ")) == methods | {"OPTIONS"}
 
 
 @pytest.mark.parametrize(
@@ -194,16 +195,16 @@ def test_a_field_of_an_object_to_store_is_told_by_its_path(shared: Client) -> No
 def test_an_empty_idempotency_key_is_refused(
     shared: Client, question: dict[str, Any], key: str
 ) -> None:
-    found = shared.post("/v1/scenarios", json=question, headers={"Idempotency-Key": key})
-    assert "Idempotency-Key" in check(found, 400).detail
+    response = shared.post("/v1/scenarios", json=question, headers={"Idempotency-Key": key})
+    assert "Idempotency-Key" in check(response, 400).detail
 
 
 @pytest.mark.parametrize(
     "name", ["/etc/hostname", "planner", ".", "pyproject.toml", "~/x.json", "../a.gguf", "a.json"]
 )
 def test_a_request_opens_no_file(shared: Client, question: dict[str, Any], name: str) -> None:
-    asked = {"model": name, "gpu": name}
-    for field, value in asked.items():
+    named = {"model": name, "gpu": name}
+    for field, value in named.items():
         check(shared.post("/v1/plans", json={**question, field: value}), 422)
         check(shared.post("/v1/scenarios", json={**question, field: value}), 422)
     gpu = {"base": name, "source": "x"}
@@ -212,7 +213,7 @@ def test_a_request_opens_no_file(shared: Client, question: dict[str, Any], name:
     check(shared.post("/v1/sweeps", json=sweep), 422)
     check(shared.post("/v1/recommendations", json={"model": name}), 422)
     check(shared.post("/v1/recommendations", json={"model": question["model"], "gpu": [name]}), 422)
-    check(shared.post("/v1/roofline", json=asked), 422)
+    check(shared.post("/v1/roofline", json=named), 422)
     compared = {"scenarios": [question, {**question, "model": name}]}
     check(shared.post("/v1/comparisons", json=compared), 422)
 
@@ -221,11 +222,23 @@ def test_a_foreign_host_name_is_refused(shared: Client) -> None:
     check(shared.get("/health/live", headers={"Host": "evil.example"}), 400)
 
 
+def test_a_refusal_is_recognised_by_its_class(
+    shared: Client, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, **__: object) -> None:
+        raise InvalidInput("tp: 7 does not divide it; accepted: 1, 2, 4")
+
+    monkeypatch.setattr("api.catalog.names.plan", refuse)
+    problem = check(shared.post("/v1/plans", json=question), 422)
+    assert problem.detail == "tp: 7 does not divide it; accepted: 1, 2, 4"
+    assert [error.field for error in problem.errors] == ["tp"]
+
+
 def test_a_defect_is_logged_by_request_id_and_not_told(
     shared: Client, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: object, **__: object) -> None:
-        raise ValueError("secret")
+        raise ValueError("tp: secret; accepted: none")
 
     monkeypatch.setattr("api.catalog.names.plan", broken)
     with capture_logs() as lines:
@@ -233,7 +246,7 @@ def test_a_defect_is_logged_by_request_id_and_not_told(
     assert "secret" not in str(problem)
     logged = [line for line in lines if line["event"] == "unhandled"]
     assert [line["request_id"] for line in logged] == [problem.request_id]
-    assert str(logged[0]["exc_info"]) == "secret"
+    assert str(logged[0]["exc_info"]) == "tp: secret; accepted: none"
 
 
 @pytest.mark.parametrize(
@@ -250,10 +263,10 @@ def test_trouble_of_the_store_has_its_own_code(
         raise error("INSERT secret", {}, Exception("secret"))  # type: ignore[call-arg]
 
     monkeypatch.setattr("api.scenarios.service.write_once", broken)
-    found = shared.post("/v1/scenarios", json=question)
-    problem = check(found, status)
+    response = shared.post("/v1/scenarios", json=question)
+    problem = check(response, status)
     assert "secret" not in str(problem)
-    assert ("retry-after" in found.headers) is (status == 503)
+    assert ("retry-after" in response.headers) is (status == 503)
 
 
 def test_a_locked_file_is_503_within_the_timeout(tmp_path: Path, question: dict[str, Any]) -> None:
@@ -263,10 +276,10 @@ def test_a_locked_file_is_503_within_the_timeout(tmp_path: Path, question: dict[
         lock = sqlite3.connect(file, isolation_level=None)
         lock.execute("BEGIN IMMEDIATE")
         began = time.monotonic()
-        found = client.post("/v1/scenarios", json=question)
+        response = client.post("/v1/scenarios", json=question)
         assert time.monotonic() - began < 3
-        check(found, 503)
-        assert found.headers["retry-after"] == "1"
+        check(response, 503)
+        assert response.headers["retry-after"] == "1"
         assert client.get("/v1/scenarios").status_code == 200
         lock.execute("ROLLBACK")
         lock.close()

@@ -45,10 +45,10 @@ def test_the_golden_path(database_url: str, tmp_path: Path) -> None:
         ids = [ask.post("/v1/scenarios", json=one).json()["id"] for one in DEPLOYMENTS]
         compared = ask.post("/v1/comparisons", json={"scenarios": ids, "name": "which"})
         assert compared.status_code == 201, compared.text
-        told = compared.json()["comparison"]
-        assert [c["label"] for c in told["columns"]] == ["4×H100", "2×H200", "1×B200"]
-        assert told["pareto"]["members"]
-        for attribution in told["attributions"]:
+        comparison = compared.json()["comparison"]
+        assert [c["label"] for c in comparison["columns"]] == ["4×H100", "2×H200", "1×B200"]
+        assert comparison["pareto"]["members"]
+        for attribution in comparison["attributions"]:
             assert [s["fields"] for s in attribution["steps"]] == [["gpu"], ["tp"]]
             for c in attribution["contributions"]:
                 assert sum(c["steps"]) == c["difference"]
@@ -71,11 +71,11 @@ def test_the_golden_path(database_url: str, tmp_path: Path) -> None:
     newer = {**auto, "PYTHONPATH": path}
     with serving(database_url, log, environment=newer) as server:
         for ident, plan in plans.items():
-            found = httpx.get(f"{server.base}/v1/scenarios/{ident}/plan?recompute=true").json()
-            assert (found["stale"], found["plan"]) == (True, plan["plan"])
-            assert [cause["what"] for cause in found["because"]] == ["hardware", "engines"]
-            for cause in found["because"]:
+            response = httpx.get(f"{server.base}/v1/scenarios/{ident}/plan?recompute=true").json()
+            assert (response["stale"], response["plan"]) == (True, plan["plan"])
+            assert [cause["what"] for cause in response["because"]] == ["hardware", "engines"]
+            for cause in response["because"]:
                 assert cause["current"] == "2099-01-01"
                 assert cause["computed_with"] == plan["plan"]["editions"][cause["what"]]
-            assert found["recomputed"]["plan"]["editions"]["hardware"] == "2099-01-01"
-            assert found["recomputed"]["differences"] == []
+            assert response["recomputed"]["plan"]["editions"]["hardware"] == "2099-01-01"
+            assert response["recomputed"]["differences"] == []

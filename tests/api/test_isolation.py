@@ -95,11 +95,11 @@ def test_a_reading_key_cannot_write(keyed: Keyed, ids: dict[str, str]) -> None:
     computing = {"createPlan", "createSweep", "createRecommendation", "createRoofline"}
     for method, template, handler in operations(keyed):
         path = template.format(**ids)
-        found = call(keyed, method, path, handler, keyed.reader)
+        response = call(keyed, method, path, handler, keyed.reader)
         if method == "GET" or handler.operation_id in computing:
-            assert found.status_code == 200, (method, path, found.text)
+            assert response.status_code == 200, (method, path, response.text)
         else:
-            assert found.status_code == 403, (method, path, found.text)
+            assert response.status_code == 403, (method, path, response.text)
     body = {**EXAMPLES["createComparison"], "save": False}
     unsaved = keyed.client.post("/v1/comparisons", json=body, headers=keyed.reader)
     assert (unsaved.status_code, unsaved.json()["id"]) == (200, None)
@@ -113,12 +113,12 @@ def test_without_a_valid_key_every_route_but_health_is_401(
 ) -> None:
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
     for method, template, handler in operations(keyed):
-        found = call(keyed, method, template.format(**ids), handler, headers)  # type: ignore[arg-type]
+        response = call(keyed, method, template.format(**ids), handler, headers)  # type: ignore[arg-type]
         if handler.opt.get("public"):
-            assert found.status_code == 200
+            assert response.status_code == 200
         else:
-            assert found.status_code == 401, (method, template)
-            assert found.headers["www-authenticate"].startswith("Bearer")
+            assert response.status_code == 401, (method, template)
+            assert response.headers["www-authenticate"].startswith("Bearer")
 
 
 def test_a_revoked_key_is_refused(keyed: Keyed) -> None:

@@ -39,8 +39,8 @@ def test_a_load_comes_back_as_asked(client: Client, load: dict[str, Any]) -> Non
     made = client.post("/v1/scenarios", json=body)
     assert made.status_code == 201, made.text
     read = client.get(made.headers["location"]).json()
-    told = {name: read["scenario"][name] for name in load}
-    assert Scenario(**{**body, **told}) == Scenario(**body)
+    loads = {name: read["scenario"][name] for name in load}
+    assert Scenario(**{**body, **loads}) == Scenario(**body)
     stored = client.get(f"{made.headers['location']}/plan?recompute=true").json()
     assert stored["plan"] == answered.json()
     assert (stored["stale"], stored["recomputed"]["differences"]) == (False, [])
@@ -80,5 +80,5 @@ def test_a_plan_from_before_a_field_existed_is_no_different_without_it() -> None
     before = {"scenario": {"tp": 4}, "serving": None}
     after = {"scenario": {"tp": 4, "speculation": None}, "serving": None}
     assert differences(before, after) == ([], 0)
-    asked = {"scenario": {"tp": 4, "speculation": {"drafts": 1}}, "serving": None}
-    assert [one.figure for one in differences(before, asked)[0]] == ["scenario.speculation.drafts"]
+    newer = {"scenario": {"tp": 4, "speculation": {"drafts": 1}}, "serving": None}
+    assert [one.figure for one in differences(before, newer)[0]] == ["scenario.speculation.drafts"]

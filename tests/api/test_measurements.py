@@ -30,35 +30,35 @@ SLOW = {**RESULTS, "mean_tpot_ms": 3 * RESULTS["mean_tpot_ms"]}
 
 
 def add(client: Client, results: Any = RESULTS, **options: Any) -> Any:
-    found = client.post(PATH, json=results, params=RAN, **options)
-    assert found.status_code == 201, found.text
-    return found.json()
+    response = client.post(PATH, json=results, params=RAN, **options)
+    assert response.status_code == 201, response.text
+    return response.json()
 
 
 def plan(client: Client, **options: Any) -> tuple[float, str]:
-    found = client.post("/v1/plans", json=ASKED, **options).json()
-    return found["points"][0]["tpot_s"]["p50"], found["editions"]["calibration"]
+    response = client.post("/v1/plans", json=ASKED, **options).json()
+    return response["points"][0]["tpot_s"]["p50"], response["editions"]["calibration"]
 
 
 def test_results_are_read_fitted_and_told(client: Client) -> None:
-    found = client.post(PATH, json=RESULTS, params=RAN)
-    assert found.status_code == 201, found.text
-    told, calibration = found.json()["measurement"], found.json()["calibration"]
-    assert (told["format"], told["runs"]) == ("vLLM bench serve", 1)
-    assert told["rows"][0]["measured"] == {"ttft_ms": 182.4, "tpot_ms": 11.86}
+    response = client.post(PATH, json=RESULTS, params=RAN)
+    assert response.status_code == 201, response.text
+    measurement, calibration = response.json()["measurement"], response.json()["calibration"]
+    assert (measurement["format"], measurement["runs"]) == ("vLLM bench serve", 1)
+    assert measurement["rows"][0]["measured"] == {"ttft_ms": 182.4, "tpot_ms": 11.86}
     assert calibration["edition"].startswith(f"{shipped().edition}+own.1.")
     groups = {(e["gpu"], e["engine"], e["quantity"]): e for e in calibration["errors"]}
     assert set(groups) == {("h100-sxm5", "vllm", q) for q in ("ttft_ms", "tpot_ms")}
     assert all(0 <= e["after"] < e["before"] and e["runs"] == 1 for e in groups.values())
-    assert found.headers["location"] == f"{PATH}/{told['id']}"
-    assert client.get(found.headers["location"]).json() == told
+    assert response.headers["location"] == f"{PATH}/{measurement['id']}"
+    assert client.get(response.headers["location"]).json() == measurement
     page = client.get(PATH).json()
-    assert page["items"] == [{k: v for k, v in told.items() if k != "rows"}]
+    assert page["items"] == [{k: v for k, v in measurement.items() if k != "rows"}]
     assert page["calibration"] == calibration
 
 
 @pytest.mark.parametrize(
-    ("name", "headers", "said"),
+    ("name", "headers", "query"),
     [
         ("vllm_append.jsonl", LINES, RAN),
         ("sglang_bench_serving.jsonl", LINES, RAN),
@@ -69,12 +69,12 @@ def test_results_are_read_fitted_and_told(client: Client) -> None:
     ],
 )
 def test_all_formats_are_told_by_content(
-    client: Client, name: str, headers: dict[str, str], said: dict[str, Any]
+    client: Client, name: str, headers: dict[str, str], query: dict[str, Any]
 ) -> None:
     body = (SAMPLES / name).read_bytes()
-    found = client.post(PATH, content=body, headers=headers, params=said)
-    assert found.status_code == 201, found.text
-    assert found.json()["calibration"]["runs"] == found.json()["measurement"]["runs"] > 0
+    response = client.post(PATH, content=body, headers=headers, params=query)
+    assert response.status_code == 201, response.text
+    assert response.json()["calibration"]["runs"] == response.json()["measurement"]["runs"] > 0
 
 
 def test_every_later_answer_uses_the_factors_and_says_so(client: Client) -> None:
@@ -95,8 +95,8 @@ def test_every_later_answer_uses_the_factors_and_says_so(client: Client) -> None
     ).json()["comparison"]
     scenario = client.post("/v1/scenarios", json=ASKED).json()
     about = client.get("/v1/about").json()
-    for found in (swept, chosen, compared, scenario, about):
-        assert found["editions"]["calibration"] == edition
+    for response in (swept, chosen, compared, scenario, about):
+        assert response["editions"]["calibration"] == edition
 
 
 def test_a_stored_plan_is_stale_when_the_calibration_changes(client: Client) -> None:
@@ -197,9 +197,9 @@ def test_measurements_added_at_once_all_count(client: Client) -> None:
     bodies = [{**RESULTS, "mean_tpot_ms": 11.0 + n / 10} for n in range(4)]
 
     def send(body: dict[str, Any]) -> int:
-        while (found := client.post(PATH, json=body, params=RAN)).status_code == 503:
-            assert found.headers["retry-after"] == "1"
-        return int(found.status_code)
+        while (response := client.post(PATH, json=body, params=RAN)).status_code == 503:
+            assert response.headers["retry-after"] == "1"
+        return int(response.status_code)
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(send, bodies)) == {201}
@@ -292,10 +292,12 @@ def test_a_row_names_no_config_file(
         "row,model,config_file,gpu,n_gpus,engine,batch,context,metric,value\n"
         "1,Qwen/Qwen3-8B,a--config.json.json,h100-sxm5,1,vllm,1,1024,decode_tokens_per_s,100\n"
     )
-    found = client.post(PATH, content=rows, headers=CSV)
-    assert found.status_code == 201, found.text
-    assert "config_file" not in found.json()["measurement"]["rows"][0]["inputs"]
-    assert any("qwen" in key for level in found.json()["calibration"]["factors"] for key in level)
+    response = client.post(PATH, content=rows, headers=CSV)
+    assert response.status_code == 201, response.text
+    assert "config_file" not in response.json()["measurement"]["rows"][0]["inputs"]
+    assert any(
+        "qwen" in key for level in response.json()["calibration"]["factors"] for key in level
+    )
 
 
 def test_a_body_that_is_not_what_it_says_is_400(shared: Client) -> None:
@@ -325,8 +327,8 @@ def test_an_export_brings_the_calibration_along(keyed: Keyed, client: Client) ->
         keyed.client.delete(f"{PATH}/{item['id']}", headers=keyed.writer)
     made = add(keyed.client, SLOW, headers=keyed.writer)
     export = keyed.client.get("/v1/workspace/export", headers=keyed.writer).json()
-    found = client.post("/v1/workspace/import", json=export)
-    assert (found.status_code, found.json()["measurements"]) == (201, 1)
+    response = client.post("/v1/workspace/import", json=export)
+    assert (response.status_code, response.json()["measurements"]) == (201, 1)
     assert client.get(PATH).json()["calibration"] == made["calibration"]
     assert plan(client) == plan(keyed.client, headers=keyed.writer)
     export["measurements"][0]["rows"][0]["inputs"]["model"] = "/etc/hostname"

@@ -35,12 +35,12 @@ def digest(settings: Settings, table: str, leave_out: tuple[str, ...] = ()) -> s
     with engine.connect() as connection:
         rows = connection.execute(text(f"SELECT * FROM {table}")).mappings().all()  # noqa: S608
     engine.dispose()
-    told = sorted(
+    content = sorted(
         json.dumps({k: str(v) for k, v in row.items() if k not in leave_out}, sort_keys=True)
         for row in rows
     )
-    assert told, f"{table} is empty"
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+    assert content, f"{table} is empty"
+    return hashlib.sha256("\n".join(content).encode()).hexdigest()
 
 
 @pytest.fixture

@@ -31,22 +31,22 @@ def test_one_line_a_request_without_what_users_wrote(
         made = client.post("/v1/scenarios", json={**question, "name": "secret name"})
         client.get("/v1/scenarios?text=secret", headers={"X-Request-ID": "from-a-proxy-1"})
         client.get(made.headers["location"])
-    told = [line for line in lines if line["event"] == "request"]
-    assert [(line["method"], line["route"], line["status"]) for line in told] == [
+    access = [line for line in lines if line["event"] == "request"]
+    assert [(line["method"], line["route"], line["status"]) for line in access] == [
         ("POST", "/v1/scenarios", 201),
         ("GET", "/v1/scenarios", 200),
         ("GET", "/v1/scenarios/{scenario_id}", 200),
     ]
-    assert told[0]["request_id"] == made.headers["x-request-id"]
-    assert told[1]["request_id"] == "from-a-proxy-1"
-    assert told[0]["workspace"] == "default"
+    assert access[0]["request_id"] == made.headers["x-request-id"]
+    assert access[1]["request_id"] == "from-a-proxy-1"
+    assert access[0]["workspace"] == "default"
     assert "secret" not in str(lines)
 
 
 @pytest.mark.parametrize("given", ["x", "a" * 65, "with space", "new\tline1", "é" * 10])
 def test_a_request_id_that_is_none_is_replaced(shared: Client, given: str) -> None:
-    found = shared.get("/health/live", headers={"X-Request-ID": given.encode()})  # type: ignore[dict-item]
-    assert re.fullmatch("[0-9a-f]{32}", found.headers["x-request-id"])
+    answer = shared.get("/health/live", headers={"X-Request-ID": given.encode()})  # type: ignore[dict-item]
+    assert re.fullmatch("[0-9a-f]{32}", answer.headers["x-request-id"])
 
 
 def test_the_log_of_a_server_is_json_and_keeps_keys_out(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_the_documentation_asks_no_other_host(shared: Client) -> None:
         if source.startswith("data:"):
             continue
         assert source.startswith("/schema/files/")
-        found = shared.get(source, headers={"Accept": "*/*"})
-        assert found.status_code == 200
-        assert len(found.content) > 1000
+        answer = shared.get(source, headers={"Accept": "*/*"})
+        assert answer.status_code == 200
+        assert len(answer.content) > 1000
 
 
 def test_the_document_is_complete(shared: Client) -> None:
@@ -282,8 +282,8 @@ def test_refused_bodies_take_no_memory(tmp_path: Path) -> None:
 
         def send(count: int) -> None:
             for _ in range(count):
-                found = httpx.post(f"{server.base}/v1/plans", content=body, headers=kind)
-                assert found.status_code == 413
+                answer = httpx.post(f"{server.base}/v1/plans", content=body, headers=kind)
+                assert answer.status_code == 413
 
         send(20)
         before = used()

@@ -14,29 +14,29 @@ PATH = "/v1/scenarios"
 
 
 def made(client: Client, question: dict[str, Any], **changes: Any) -> Any:
-    found = client.post(PATH, json={**question, **changes})
-    assert found.status_code == 201, found.text
-    return found.json()
+    response = client.post(PATH, json={**question, **changes})
+    assert response.status_code == 201, response.text
+    return response.json()
 
 
 def test_a_scenario_is_told_as_asked(client: Client, question: dict[str, Any]) -> None:
-    found = client.post(PATH, json=question)
-    assert found.headers["location"] == f"{PATH}/{found.json()['id']}"
-    assert found.headers["etag"] == '"1"'
-    told = found.json()
-    assert {k: told["scenario"][k] for k in question} == question
-    assert told["scenario"]["weights"] is None
-    assert (told["name"], told["tags"], told["workspace"]) == (
+    response = client.post(PATH, json=question)
+    assert response.headers["location"] == f"{PATH}/{response.json()['id']}"
+    assert response.headers["etag"] == '"1"'
+    document = response.json()
+    assert {k: document["scenario"][k] for k in question} == question
+    assert document["scenario"]["weights"] is None
+    assert (document["name"], document["tags"], document["workspace"]) == (
         "four H100",
         ["chat", "prod"],
         "default",
     )
-    assert client.get(f"{PATH}/{told['id']}").json() == told
+    assert client.get(f"{PATH}/{document['id']}").json() == document
 
 
 def test_a_scenario_without_name_gets_one(client: Client, question: dict[str, Any]) -> None:
-    found = made(client, question, name=None)
-    assert found["name"] == "meta-llama/Llama-3.1-70B-Instruct on 4×h100-sxm5"
+    response = made(client, question, name=None)
+    assert response["name"] == "meta-llama/Llama-3.1-70B-Instruct on 4×h100-sxm5"
 
 
 def test_what_cannot_be_answered_is_not_stored(client: Client, question: dict[str, Any]) -> None:
@@ -118,8 +118,8 @@ def test_filters(shared: Client, question: dict[str, Any], query: str, names: li
             model="meta-llama/Llama-3.1-8B-Instruct",
             notes="100% sure",
         )
-    found = shared.get(f"{PATH}?{query}")
-    assert [item["name"] for item in found.json()["items"]] == names
+    response = shared.get(f"{PATH}?{query}")
+    assert [item["name"] for item in response.json()["items"]] == names
 
 
 def test_pages_hold_while_others_write(client: Client, question: dict[str, Any]) -> None:
@@ -166,15 +166,15 @@ def test_a_stale_plan_is_marked_and_explained(client: Client, question: dict[str
     plan["retired_figure"] = 1
     with client.app.state.services.database.writing() as session:
         session.execute(update(RevisionRow).values(editions=old, plan=json.dumps(plan)))
-    found = client.get(f"{path}?recompute=true").json()
+    response = client.get(f"{path}?recompute=true").json()
     current = fresh["plan"]["editions"]["hardware"]
-    assert found["stale"] is True
-    assert found["because"] == [
+    assert response["stale"] is True
+    assert response["because"] == [
         {"what": "hardware", "computed_with": "2020-01-01", "current": current}
     ]
-    told = {d["figure"]: d for d in found["recomputed"]["differences"]}
-    assert set(told) == {"points[1].tpot_s.p50", "retired_figure"}
-    changed = told["points[1].tpot_s.p50"]
+    document = {d["figure"]: d for d in response["recomputed"]["differences"]}
+    assert set(document) == {"points[1].tpot_s.p50", "retired_figure"}
+    changed = document["points[1].tpot_s.p50"]
     assert (changed["difference"], changed["ratio"]) == (point - point / 2, 2.0)
     again = client.post(f"{PATH}/{ident}/recompute", headers={"If-Match": '"1"'})
     assert again.json()["revision"] == 2
@@ -211,6 +211,6 @@ def test_a_repeated_request_answers_the_same(client: Client, question: dict[str,
 
 def test_limits_are_named(client: Client, question: dict[str, Any]) -> None:
     body = {**question, "batch": list(range(1, 2002))}
-    found = client.post(PATH, json=body)
-    assert found.status_code == 422
-    assert "PLANNER_MAX_STORED_POINTS" in found.json()["detail"]
+    response = client.post(PATH, json=body)
+    assert response.status_code == 422
+    assert "PLANNER_MAX_STORED_POINTS" in response.json()["detail"]

@@ -14,9 +14,9 @@ from tests.api.test_errors import check
 def without_ids(export: dict[str, Any]) -> str:
     """An export without what an import gives anew."""
     text = json.dumps({k: v for k, v in export.items() if k not in {"workspace", "exported_at"}})
-    kept = [scenario["id"] for scenario in export["scenarios"]]
-    kept += [comparison["answer"]["id"] for comparison in export["comparisons"]]
-    for number, ident in enumerate(kept):
+    exported = [scenario["id"] for scenario in export["scenarios"]]
+    exported += [comparison["answer"]["id"] for comparison in export["comparisons"]]
+    for number, ident in enumerate(exported):
         text = text.replace(ident, f"id{number}")
     return text
 
@@ -33,9 +33,9 @@ def test_an_export_comes_back_the_same_elsewhere(keyed: Keyed, question: dict[st
     assert [len(export[kind]) for kind in kinds] == [1, 1, 2, 1, 1]
     actions = [r["action"] for r in export["scenarios"][0]["revisions"]]
     assert actions == ["created", "updated", "deleted"]
-    found = client.post("/v1/workspace/import", json=export, **theirs)
-    assert found.status_code == 201, found.text
-    new = found.json()["scenarios"]
+    response = client.post("/v1/workspace/import", json=export, **theirs)
+    assert response.status_code == 201, response.text
+    new = response.json()["scenarios"]
     assert set(new) == {scenario["id"] for scenario in export["scenarios"]}
     assert not set(new) & set(new.values())
     again = client.get("/v1/workspace/export", **theirs).json()

@@ -47,6 +47,14 @@ def test_figures_are_those_of_the_accelerator() -> None:
     assert figure("chunk_tokens", large)["unit"] == "token"
 
 
+def test_a_default_says_of_which_release_and_argument() -> None:
+    """vLLM 0.33.0 takes 0.92 of the memory: `gpu_memory_utilization` in its config/cache.py."""
+    fraction = figure("memory_fraction", engine_facts("vllm", "0.33.0"))
+    assert fraction["value"] == 0.92
+    assert fraction["argument"] == "gpu_memory_utilization"
+    assert "vLLM 0.33.0" in str(fraction["default_of"])
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
