@@ -59,10 +59,20 @@ def subject_of(
             "network": network(spec),
             "model": f"{spec.model_type} {spec.total_params / 1e9:.1f}B",
             "weights": format_class(formats.weights["experts" if "moe" in spec.kind else "mlp"].id),
+            "size": size(spec),
             "setup": DEFAULT,
             **more,
         }
     )
+
+
+SIZES = ((1.5e9, "small"), (15e9, "medium"))
+"""Parameters that a token passes, below which a model is called so [-]."""
+
+
+def size(spec: ModelSpec) -> str:
+    """Return the size of a model by the parameters a token passes: small, medium or large."""
+    return next((name for most, name in SIZES if spec.active_params < most), "large")
 
 
 def accelerator_tags(accelerator: Accelerator) -> dict[str, str]:

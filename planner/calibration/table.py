@@ -14,7 +14,7 @@ from planner.calibration.subject import PHASED, PROMPT, Subject
 from planner.roofline import Array
 from planner.step.timing import Efficiency, Item
 
-EDITION = "2026-11-29"
+EDITION = "2026-12-01"
 
 SHARES = ("memory", "compute")
 TIMES = ("launch_s", "visit_s")

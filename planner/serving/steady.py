@@ -1,22 +1,26 @@
 """The steady state of an engine that batches continuously, under closed-loop load.
 
-C clients each keep one request in flight, of which the pool holds A. X requests a second are
-completed, so that prompts keep the engine busy a share ρ = X·t_prompt of the time; seen by one of A
-clients, the others do so (A − 1)/A of that.
+C clients each keep one request in flight, of which the pool holds A; B of them decode at once, and
+OSL − 1 steps after its first token a request ends, so that x = B/(OSL − 1) prompts begin a step.
 
-    TTFT = first + layer·layers + t_prompt + burst·(B − 1)·t_prompt + wait·t_step
-           + (A − 1)/A·ρ/(1 − (1 − 1/(2A))·ρ)·t_prompt/2
-    TPOT = t_decode(B)/(1 − (1 − burst)·(A − 1)/A·ρ)
-    X = A/(TTFT + (OSL − 1)·TPOT), B = X·(OSL − 1)·TPOT
+    TPOT = t_decode(B) + (1 − burst)·(A − 1)/A·x·t_prompt(B)
+    TTFT = first + layer·layers + own + burst·(B − 1)·t_prompt + wait·t_decode
+           + (A − 1)/A·ρ/(1 − (1 − 1/(2A))·f)·t_prompt/2
+    B = A·(OSL − 1)·TPOT/(TTFT + (OSL − 1)·TPOT)
 
-A prompt holds up all that decode, so that decoding gets what prompts leave of the engine; the last
-term of TTFT is the queue for it, M/D/1 (Pollaczek 1930, Khinchin 1932) for many clients and such
-for few that ρ is one where they do nothing but prompts; no load exceeds it. All clients of a
-benchmark start at once, and in the first of its R rounds a request waits for half of the prompts on
-average: burst is 1/(2R), R = 10 being usual. That is where lengths differ and the clients spread;
-equal lengths keep them in step, and `ahead` and `together` more prompts stand before each request.
-The C − A clients without room wait as long as the others take to leave (Little 1961), which
-lengthens TTFT and leaves TPOT as it is.
+t_prompt is what a prompt adds to the steps it rides on (`prompts`), or a step of its own where the
+engine alternates; ρ = x·t_prompt/TPOT is the share of the time that prompts take, of which one that
+arrives waits for the rest. Steps hold so many tokens, and prompts fill the share f = x·tokens/most
+of them: the queue for steps is that of an M/D/1 server (Pollaczek 1930, Khinchin 1932), with the
+few clients that keep it finite at f = 1. An engine that alternates takes all prompts first: f = 0.
+Counted in steps rather than in seconds, what saturates is one share that stays below one, and TPOT
+never exceeds a full step.
+
+All clients of a benchmark start at once, and in the first of its R rounds a request waits for half
+of the prompts on average: burst is 1/(2R), R = 10 being usual. That is where lengths differ and the
+clients spread; equal lengths keep them in step, and `ahead` and `together` more prompts stand
+before each request. The C − A clients without room wait as long as the others take to leave (Little
+1961), which lengthens TTFT and leaves TPOT as it is.
 """
 
 from __future__ import annotations
@@ -271,7 +275,8 @@ def serve(
     `isl` and `osl` are lengths [token], or distributions of them. Prompts run one on every
     attention-DP rank at a time. A sequence is at half its output on average, which is the context
     of a step; `room` is the sequences held at once, by default what the engine's pool has place
-    for: longer outputs are met there more often, as long as they have steps.
+    for: longer outputs are met there more often, as long as they have steps. `habits` say how the
+    engine was set up to take requests in.
     """
     (isl, of_a_token), (osl, of_a_step) = (_moments(lengths) for lengths in (isl, osl))
     clients, isl, osl, of_a_token, of_a_step = np.broadcast_arrays(
