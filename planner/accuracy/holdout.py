@@ -238,7 +238,7 @@ def source_interval(rows: Sequence[Held], name: str) -> list[float]:
     if len(errors) < 2:
         return []
     medians = np.array([np.median(found) for found in errors.values()])
-    within = np.array([np.median(np.abs(f - np.median(f))) for f in errors.values()])
+    within = np.array([np.median(np.abs(np.array(f) - np.median(f))) for f in errors.values()])
     variance = medians.var(ddof=1) * (1 + 1 / len(medians)) + ((MAD * within) ** 2).mean()
     reach = float(student.ppf(0.9, len(medians) - 1) * np.sqrt(variance))
     middle = float(medians.mean())

@@ -27,7 +27,7 @@ def sources(holdout: Holdout, held: Mapping[str, Sequence[Held]]) -> str:
     parts = ["## Sources\n", HEAD]
     for column, title in QUANTITIES:
         cells = [
-            (name, stats(errors_of(rows, column, lambda h, name=name: flows(h) and h.fold == name)))
+            (name, stats(errors_of([h for h in rows if h.fold == name], column, flows)))
             for name in names
         ]
         parts += [f"### {title}, one source left out\n", table("source", cells)]

@@ -146,7 +146,7 @@ def test_the_shipped_calibration_is_not_changed() -> None:
     levels = before.parameters["scale"].levels
     refit(measured([question(n) for n in range(3)], 1.2, 1.0), before)
     assert before.parameters["scale"].levels == levels
-    assert len(applied(before, ({}, {}, {})).parameters["scale"].levels) == len(levels) + len(
+    assert len(applied(before, ({}, {}, {}, {})).parameters["scale"].levels) == len(levels) + len(
         LEVELS
     )
 
