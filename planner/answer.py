@@ -40,18 +40,48 @@ class Limits(Answer):
     knee_batch: int
 
 
+class SettingAnswer(Answer):
+    """A setting of the engine's memory as it was used."""
+
+    name: str
+    value: bool | int | float | str | None
+    source: str
+    """`given`, or whose default it is."""
+
+
 class MemoryAnswer(Answer):
     """What fits on the accelerators of the scenario."""
 
     fits: bool
     weights_bytes_per_gpu: float
+    activation_bytes_per_gpu: float
+    """The peak of a step as the engine profiles it."""
+    buffer_bytes_per_gpu: float
+    """Context, libraries and the buffers of collectives."""
+    graph_bytes_per_gpu: float
+    """CUDA graphs."""
+    adapter_bytes_per_gpu: float
     kv_bytes_per_token: float
+    """What a sequence grows by per token over all layers, windows full, before sharding."""
+    kv_written_bytes_per_token: float
+    """What a token takes of the caches of all layers, windows included, before sharding."""
+    engine_kv_bytes_per_token: float | None
+    """Pool over `kv_pool_tokens`, before sharding: the engine's own count; null where nothing
+    grows."""
+    window_bytes_per_sequence: float
+    """What a sequence keeps in full windows whatever its length, before sharding."""
     state_bytes_per_sequence: float
     kv_pool_bytes_per_gpu: float
     kv_pool_tokens: int | None
+    """As the engine prints them when it starts."""
     max_batch: int
+    """Sequences of the largest context asked about, by the engine's page rule and its cap."""
+    binds: Literal["memory", "engine_cap"]
+    """What `max_batch` is bound by: memory, or the engine's max_sequences."""
     max_context: int
     crossover_fits: bool | None
+    settings: list[SettingAnswer]
+    """Settings of the engine's memory as used, and where each comes from."""
 
 
 class Point(Answer):

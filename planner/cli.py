@@ -98,8 +98,8 @@ def script() -> None:
 
     Garbage is not collected, neither while modules are imported nor at the end, when all of them
     would be walked through once more. Pydantic's plugins, of which there are none, are not looked
-    for in every installed package. NumPy multiplies no matrices here, so that it needs no pool of
-    threads for it.
+    for in every installed package. NumPy makes no pool of threads for linear algebra, of which only
+    a fit has a little.
     """
     gc.disable()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

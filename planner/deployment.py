@@ -10,13 +10,17 @@ import numpy as np
 
 from planner.calibration import Calibration, Speculation, Subject, current, subject_of
 from planner.calibration.speculation import speculate
+from planner.engines.cache_formats import cache_format
 from planner.engines.memory import Memory, plan_memory
+from planner.engines.notes import memory_notes
 from planner.engines.profiles import Engine, get_engine
+from planner.engines.settings import DEFAULTS, MemorySettings
 from planner.engines.support import check_device, check_version, support_notes
 from planner.hw import Accelerator, get_accelerator
 from planner.models import get_model
 from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, Note
+from planner.precision import get_format
 from planner.roofline import Array, Numeric
 from planner.scenario import Scenario
 from planner.step.evaluator import Step
@@ -34,6 +38,10 @@ class Options:
     kv: str | None = None
     engine: str | None = None
     engine_version: str | None = None
+    settings: MemorySettings = DEFAULTS
+    """Of the engine's memory."""
+    latent: str = "latent"
+    """How a latent cache is kept (`engines.pages.kinds`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +174,20 @@ def deployment_of(scenario: Scenario) -> Deployment:
 
 def options_of(scenario: Scenario) -> Options:
     """Return the options a scenario states."""
-    return Options(scenario.weights, scenario.kv, scenario.engine, scenario.engine_version)
+    return Options(
+        scenario.weights,
+        scenario.kv,
+        scenario.engine,
+        scenario.engine_version,
+        MemorySettings.of(scenario),
+    )
+
+
+def prompt_options(scenario: Scenario) -> Options:
+    """Return the options of prefill workers: how decode spans ranks and hosts is not theirs."""
+    options = options_of(scenario)
+    settings = replace(options.settings, decode_cp=None, nodes=None)
+    return replace(options, settings=settings)
 
 
 def deploy(
@@ -192,16 +213,18 @@ def _deployed(
     check_device(engine, accelerator)
     sharding.check(spec)
     weights = spec.weights_name(options.weights)
-    formats = spec.formats(options.weights, options.kv or _default_kv(spec, weights, engine))
+    formats = _formats(spec, weights, engine, options)
     step = model_step(spec, accelerator, sharding, formats, calibration.routing_spread)
-    memory = plan_memory(spec, accelerator, sharding, formats, engine)
+    memory = plan_memory(
+        spec, accelerator, sharding, formats, engine, options.settings, options.latent
+    )
     subject = subject_of(spec, accelerator, formats, options.engine, options.engine_version)
     deployment = Deployment(
         spec=spec,
         accelerator=accelerator,
         sharding=sharding,
         formats=formats,
-        engine=engine,
+        engine=memory.engine,
         step=step,
         subject=subject,
         calibration=calibration,
@@ -210,7 +233,8 @@ def _deployed(
         notes=(
             *spec.notes,
             *step.notes,
-            *_domain_note(accelerator, sharding),
+            *_domain_note(accelerator, sharding, options.settings.nodes),
+            *memory_notes(spec, sharding, memory, options.settings, options.kv),
             *_figure_notes(accelerator, step, sharding),
             *support_notes(engine, options.engine_version, accelerator),
         ),
@@ -218,10 +242,14 @@ def _deployed(
     return deployment.calibrated(calibration, subject)
 
 
-def _default_kv(spec: ModelSpec, weights: str, engine: Engine) -> str | None:
-    """The engine's cache format for these weights; None leaves it to the model."""
+def _formats(spec: ModelSpec, weights: str, engine: Engine, options: Options) -> Formats:
+    """Formats to run with: a cache's is the one wanted, the engine's for these weights, or the
+    model's."""
     names = _stored_formats(spec) if weights == spec.stored_as else [weights]
-    return engine.kv_format(names)
+    wanted = options.kv and cache_format(spec, options.kv)
+    formats = spec.formats(options.weights, engine.kv_format(names, spec.model_type, wanted))
+    index = engine.index_by_type.get(spec.model_type)
+    return replace(formats, index=get_format(index)) if index else formats
 
 
 def _stored_formats(spec: ModelSpec) -> list[str]:
@@ -238,14 +266,21 @@ def _figure_notes(accelerator: Accelerator, step: Step, sharding: Sharding) -> t
     return tuple(Note("weak_figure", accelerator.caveat(name)) for name in weak)
 
 
-def _domain_note(accelerator: Accelerator, sharding: Sharding) -> tuple[Note, ...]:
+def _domain_note(
+    accelerator: Accelerator, sharding: Sharding, nodes: int | None
+) -> tuple[Note, ...]:
     domain = accelerator.domain_size
+    if nodes and nodes > 1:
+        domain = min(domain or sharding.gpus, sharding.gpus // nodes)
     if domain is None or sharding.gpus == 1 or sharding.gpus <= domain:
         return ()
+    where = f"the {accelerator.id} link domain of {domain}"
+    if nodes and nodes > 1:
+        where = f"the {domain} of one of {nodes} nodes"
     return (
         Note(
             "beyond_link_domain",
-            f"{sharding.gpus} GPUs exceed the {accelerator.id} link domain of {domain}: "
+            f"{sharding.gpus} GPUs exceed {where}: "
             f"collectives are computed at {accelerator.link.name} speed all the same",
         ),
     )

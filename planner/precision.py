@@ -7,6 +7,7 @@ Sources: OCP Microscaling 1.0 (MX formats), NVIDIA NVFP4 note, GGML block layout
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from planner.errors import InvalidInput
@@ -44,6 +45,8 @@ _TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("fp16", 16, "fp16", "IEEE half"),
     ("fp8", 8, "fp8", "8-bit float, scale per tensor or channel"),
     ("fp8_block", 8 + 32 / (128 * 128), "fp8", "8-bit float, fp32 scale per 128×128 block"),
+    ("fp8_ds_mla", 656 * 8 / 576, "fp8", "latent in 8 bits: 512, four fp32 scales, 64 of 16 bits"),
+    ("fp8_index", 132 * 8 / 128, "fp8", "keys of an indexer in 8 bits, an fp32 scale per 128"),
     ("fp8_weight", 8, "bf16", "8-bit float weights, 16-bit arithmetic"),
     ("mxfp8", 8 + 8 / 32, "fp8", "OCP MX 8-bit float, 8-bit scale per 32"),
     ("mxfp6", 6 + 8 / 32, "fp6", "OCP MX 6-bit float, 8-bit scale per 32"),
@@ -52,6 +55,7 @@ _TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("mxfp4", 4 + 8 / 32, "bf16", "OCP MX 4-bit float, 8-bit scale per 32, 16-bit activations"),
     ("mxfp4_w4a4", 4 + 8 / 32, "fp4", "OCP MX 4-bit float, weights and activations"),
     ("nvfp4", 4 + 8 / 16, "nvfp4", "NVIDIA 4-bit float, fp8 scale per 16"),
+    ("nvfp4_w4a8", 4 + 8 / 16, "fp8", "NVIDIA 4-bit float weights, fp8 activations"),
     ("nvfp4_weight", 4 + 8 / 16, "bf16", "NVIDIA 4-bit float weights, 16-bit activations"),
     ("fp4", 4, "fp4", "4-bit float without scales"),
     ("int4", 4 + 16 / 32, "bf16", "4-bit integer weights, 16-bit scale per 32"),
@@ -82,6 +86,22 @@ _TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("iq3_s", 110 * 8 / 256, "fp16", "GGML IQ3_S"),
     ("iq4_nl", 18 * 8 / 32, "fp16", "GGML IQ4_NL"),
     ("iq4_xs", 136 * 8 / 256, "fp16", "GGML IQ4_XS"),
+    # Blocks of ik_llama.cpp, bits a value: IQ4_K, IQ2_KS, IQ5_KS and IQ1_S_R4 as its pull requests
+    # 6, 85, 422 and 185 state them, the others recalled.
+    ("iq1_s_r4", 1.5, "fp16", "ik_llama.cpp IQ1_S_R4"),
+    ("iq1_m_r4", 1.75, "fp16", "ik_llama.cpp IQ1_M_R4"),
+    ("iq2_bn", 2.0, "fp16", "ik_llama.cpp IQ2_BN, ternary"),
+    ("iq2_ks", 2.1875, "fp16", "ik_llama.cpp IQ2_KS"),
+    ("iq2_k", 2.375, "fp16", "ik_llama.cpp IQ2_K"),
+    ("iq2_kl", 2.6875, "fp16", "ik_llama.cpp IQ2_KL"),
+    ("iq3_ks", 3.1875, "fp16", "ik_llama.cpp IQ3_KS"),
+    ("iq3_k", 3.4375, "fp16", "ik_llama.cpp IQ3_K"),
+    ("iq4_kss", 4.0, "fp16", "ik_llama.cpp IQ4_KSS"),
+    ("iq4_ks", 4.25, "fp16", "ik_llama.cpp IQ4_KS"),
+    ("iq4_k", 4.5, "fp16", "ik_llama.cpp IQ4_K"),
+    ("iq5_ks", 5.25, "fp16", "ik_llama.cpp IQ5_KS"),
+    ("iq5_k", 5.5, "fp16", "ik_llama.cpp IQ5_K"),
+    ("iq6_k", 6.625, "fp16", "ik_llama.cpp IQ6_K"),
     # Mixes of blocks by matrix: bits of a whole file of Llama-3.1-8B over its parameters, as
     # ``tools/quantize`` of llama.cpp prints them.
     ("q2_k_m", 3.16, "fp16", "llama.cpp mix Q2_K"),
@@ -112,13 +132,17 @@ _ALIASES = {
 }
 
 
+_INTERLEAVED = re.compile(r"_r(4|8|16)$")
+"""Ending of ik_llama.cpp's formats whose rows are interleaved: the same blocks in another order."""
+
+
 def get_format(name: str, field: str = "format") -> Format:
     """Return the format called `name`, in any case and by its common aliases; `4.5bit` is custom.
 
     Raises UnknownFormat, naming `field` and what is accepted.
     """
     key = name.strip().lower()
-    known = FORMATS.get(_ALIASES.get(key, key))
+    known = FORMATS.get(_ALIASES.get(key, key)) or FORMATS.get(_INTERLEAVED.sub("", key))
     if known is None and key.endswith("bit"):
         try:
             return custom_format(float(key.removesuffix("bit")))

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from planner.models.huggingface import FAMILIES, family_types, load_json, read_config
+from planner.models.files import load_json
+from planner.models.huggingface import FAMILIES, family_types, read_config
 
 DATA = Path(__file__).parents[1] / "planner" / "models" / "data"
 FACTS = (
@@ -25,6 +26,7 @@ FACTS = (
     "window_elements",
     "state_elements",
     "mtp_params",
+    "encoder_params",
     "max_context",
 )
 """What an entry must still say once unused fields are dropped."""

@@ -101,12 +101,16 @@ class Holdout:
         vendors = {g: get_accelerator(g).vendor.lower() for g in families}
         self.sample_vendors = [vendors[gpu] for gpu in self.sample_gpus]
 
-    def held(self, by: str) -> Iterator[Held]:
-        """Yield every row once, predicted without the rows that share its key."""
+    def held(self, by: str, serving_only: bool = False) -> Iterator[Held]:
+        """Yield every row once, predicted without the rows that share its key.
+
+        `serving_only` leaves out what has no serving run.
+        """
         keys: Words = np.array(
             [_key(by, r, s) for r, s in zip(self.rows, self.subjects, strict=True)]
         )
-        for fold in sorted(set(keys.tolist()) - _whole(by)):
+        known = keys[: self.serving] if serving_only else keys
+        for fold in sorted(set(known.tolist()) - _whole(by)):
             yield from self._fold(by, fold, keys == fold)
 
     def _fold(self, by: str, fold: str, out: Bools) -> Iterator[Held]:

@@ -103,6 +103,27 @@ def disaggregated(text: str) -> Any:
     return fields
 
 
+def lora(text: str) -> Any:
+    """Return the adapters a text describes, as 4:16; raises InvalidLoad."""
+    adapters, _, rank = text.partition(":")
+    try:
+        return {"adapters": int(adapters), "rank": int(rank)}
+    except ValueError:
+        raise InvalidLoad(f"{text[:60]!r}; accepted: ADAPTERS:RANK as 4:16") from None
+
+
+def graphs(text: str) -> Any:
+    """Return on, off or the largest captured batch; raises InvalidLoad."""
+    if text in ("on", "off"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidLoad(
+            f"{text[:60]!r}; accepted: on, off or the largest batch captured"
+        ) from None
+
+
 class LoadType(click.ParamType[Any]):
     """A load that one of the parsers above reads."""
 

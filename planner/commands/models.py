@@ -30,7 +30,7 @@ def list_command(family: str | None, kind: str | None, text: str | None, as_json
         click.echo(json.dumps(models, indent=2))
         return
     print_table(
-        ("id", "kind", "parameters", "active", "KV/token", "weights", "quantization"),
+        ("id", "kind", "parameters", "active", "KV/token", "weights", "quantization", "source"),
         [
             (
                 m["id"],
@@ -40,6 +40,7 @@ def list_command(family: str | None, kind: str | None, text: str | None, as_json
                 scaled(m["kv_bytes_per_token"], "B"),
                 scaled(m["weights_bytes"], "B"),
                 m["quantization"],
+                "checked" if m["checked"] else "unchecked",
             )
             for m in models
         ],

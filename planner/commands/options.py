@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from planner.commands.loads import LoadType, disaggregated, lengths, speculation
+from planner.commands.loads import LoadType, disaggregated, graphs, lengths, lora, speculation
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]
@@ -35,6 +35,9 @@ NUMBERS = Numbers()
 LENGTHS = LoadType("tokens", lengths)
 DRAFTS = LoadType("drafts[:accepted]", speculation)
 WORKERS = LoadType("same|tp=n:…", disaggregated)
+LORA = LoadType("adapters:rank", lora)
+GRAPHS = LoadType("on|off|n", graphs)
+SWITCH = click.Choice(["on", "off"])
 SPREAD = "1024, lognormal:MEAN:CV, uniform:LOW:HIGH or @FILE of one length a line"
 
 
@@ -70,6 +73,24 @@ version_option = click.option(
 )
 format_options = together(weights_option, kv_option, engine_option, version_option)
 
+setting_options = together(
+    click.option("--memory-fraction", type=float, help="Share of memory the engine plans with."),
+    click.option("--kv-pool-bytes", type=float, help="Cache pool of one GPU [byte]."),
+    click.option("--max-sequences", type=int, help="Sequences that may run at once on one rank."),
+    click.option("--max-batched-tokens", type=int, help="Tokens of a step."),
+    click.option("--max-model-len", type=int, help="Longest context; of llama.cpp, the cache."),
+    click.option("--block-size", type=int, help="Tokens of a cache block."),
+    click.option("--prefix-caching", type=SWITCH, help="Whether prefixes are cached."),
+    click.option("--chunked-prefill", type=SWITCH, help="Whether prompts run in chunks."),
+    click.option("--graphs", type=GRAPHS, help="CUDA graphs: on, off or the largest batch."),
+    click.option("--kv-offload-bytes", type=float, help="Host memory for caches [byte]."),
+    click.option("--decode-cp", type=int, help="Ranks that share a sequence's cache."),
+    click.option("--nodes", type=int, help="Hosts one replica spans."),
+    click.option("--lora", type=LORA, help="Adapters held: ADAPTERS:RANK."),
+    click.option("--layers-on-gpu", type=int, help="llama.cpp: layers on the GPU."),
+    click.option("--vision", type=SWITCH, help="Whether image and sound encoders are loaded."),
+)
+
 pp_option = click.option("--pp", type=int, default=1, help="Pipeline stages.")
 ep_option = click.option("--ep", type=int, default=1, help="Expert-parallel ranks.")
 attention_dp_option = click.option(
@@ -82,6 +103,7 @@ deployment_options = together(
     attention_dp_option,
     click.option("--replicas", type=int, default=1, help="Equal replicas."),
     format_options,
+    setting_options,
 )
 
 load_options = together(

@@ -39,6 +39,7 @@ def command(as_json: bool, **fields: Any) -> None:
         _print_serving(result.serving)
     _print_kernels(result)
     _print_levers(result)
+    _print_settings(result.memory)
     print_notes(result.notes)
 
 
@@ -84,13 +85,32 @@ def _print_limits(result: answer.Plan) -> None:
             ("weights = KV batch", number(limits.weights_equal_kv_batch, 6), ""),
             ("knee batch", str(limits.knee_batch), ""),
             ("weights", scaled(memory.weights_bytes_per_gpu, "B"), "per GPU"),
-            ("KV cache", scaled(memory.kv_bytes_per_token, "B"), "per token of a sequence"),
-            ("state", scaled(memory.state_bytes_per_sequence, "B"), "per sequence"),
+            ("KV cache", scaled(memory.kv_bytes_per_token, "B"), "growth per token of a sequence"),
+            ("windows, state", scaled(_constant(memory), "B"), "constant per sequence"),
             ("KV pool", scaled(memory.kv_pool_bytes_per_gpu, "B"), f"per GPU, {pool} in all"),
-            ("largest batch", str(memory.max_batch), "sequences"),
+            ("largest batch", str(memory.max_batch), f"sequences, bound by {_named(memory.binds)}"),
             ("longest context", f"{memory.max_context:,}", "tokens"),
         ],
     )
+
+
+def _constant(memory: answer.MemoryAnswer) -> float:
+    return memory.window_bytes_per_sequence + memory.state_bytes_per_sequence
+
+
+def _named(binds: str) -> str:
+    return {"engine_cap": "the engine's max_sequences"}.get(binds, binds)
+
+
+def _print_settings(memory: answer.MemoryAnswer) -> None:
+    rows = [(each.name, _shown(each.value), each.source) for each in memory.settings]
+    print_table(("setting", "value", "from"), rows)
+
+
+def _shown(value: float | str | None) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _print_points(result: answer.Plan) -> None:

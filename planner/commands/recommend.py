@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.commands.options import format_options, json_option, model_argument
+from planner.commands.options import format_options, json_option, model_argument, setting_options
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
 from planner.units import number, percent, scaled, seconds
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--tp", type=int, help="Tensor-parallel ranks; default the fewest that fit.")
 @click.option("--best-tp", is_flag=True, help="Try every TP and keep the most tokens/s per GPU.")
 @format_options
+@setting_options
 @json_option
 def command(
     as_json: bool,

@@ -49,19 +49,47 @@ _SPLIT = 2**20
 
 
 def loaded_bytes(
-    spec: ModelSpec, formats: Formats, sharding: Sharding, rules: Loading | None = None
+    spec: ModelSpec,
+    formats: Formats,
+    sharding: Sharding,
+    rules: Loading | None = None,
+    layers_on_gpu: int | None = None,
 ) -> float:
     """Return the weight bytes of one GPU, the mean over pipeline stages [byte].
 
     Linears that run as one launch are one tensor (q, k and v; gate and up); the experts of a layer
-    are two.
+    are two. Of `layers_on_gpu` layers that many are on the GPU, and what lies outside of layers
+    where there is one more than the model has.
     """
     rules = rules or Loading()
     layers = sum(
         _allocated(size, rules) * copies
         for size, copies in _tensors(spec, formats, sharding, rules)
     )
-    return (layers + _outside(spec, formats, sharding, rules)) / sharding.pp
+    outside = _outside(spec, formats, sharding, rules)
+    if layers_on_gpu is not None:
+        layers *= min(1.0, layers_on_gpu / spec.layers)
+        outside *= layers_on_gpu > spec.layers
+    return (layers + outside) / sharding.pp
+
+
+_ADAPTER_BYTES = 2.0
+"""Bytes of an adapter's value: engines keep them at 16 bits [byte]."""
+
+
+def adapter_bytes(spec: ModelSpec, sharding: Sharding, adapters: int, rank: int) -> float:
+    """Return the bytes of low-rank adapters on one GPU, the mean over pipeline stages [byte].
+
+    rank·(inputs + outputs) values beside every linear of mixers and feed-forward networks, routed
+    experts aside (Hu et al., "LoRA", 2021); outputs are split as the linear's are.
+    """
+    values = sum(
+        group.count * (linear.inputs + linear.outputs / min(sharding.tp, linear.ways))
+        for group in spec.groups
+        for part in group.block.parts
+        for linear in part.linears()
+    )
+    return adapters * rank * values * _ADAPTER_BYTES / sharding.pp
 
 
 def _allocated(size: float, rules: Loading) -> float:

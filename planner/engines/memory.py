@@ -1,24 +1,39 @@
-"""What fits: weights per GPU, cache bytes per sequence, the pool, the largest batch and context."""
+"""What fits: weights per GPU, the pool, the largest batch and context, and what an engine prints.
+
+`plan`, `recommend`, `sweep`, `validate` and the service all ask `plan_memory`.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import overload
 
 import numpy as np
 
-from planner.engines.loading import loaded_bytes
+from planner.engines.loading import adapter_bytes, loaded_bytes
 from planner.engines.overheads import activation_bytes, buffer_bytes, graph_bytes
-from planner.engines.pages import kinds, printed_tokens
-from planner.engines.profiles import GIB, Engine, reported_bytes
+from planner.engines.pages import PageRules, kinds, pool_of
+from planner.engines.pool import UNBOUNDED, Pool
+from planner.engines.profiles import Engine, reported_bytes
+from planner.engines.settings import (
+    DEFAULTS,
+    MemorySettings,
+    Resolved,
+    Setting,
+    gpus_per_node,
+    resolve,
+)
+from planner.engines.tuples import compressed_pool
 from planner.hw import Accelerator
 from planner.models.parts import Formats
 from planner.models.spec import ModelSpec
-from planner.roofline import Numeric
+from planner.roofline import Array, Numeric
 from planner.step.parallel import Sharding
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Memory:
     """The memory of one replica; `per_gpu` figures are the mean over its pipeline stages."""
 
@@ -27,59 +42,83 @@ class Memory:
     """What is left for caches and states; negative where the weights do not fit [byte]."""
     kv_bytes_per_token: float
     """One sequence's growth per token over all layers, before sharding [byte/token]."""
+    written_bytes_per_token: float
+    """What a token takes of all layers' caches until windows drop it, before sharding
+    [byte/token]."""
+    window_bytes_per_sequence: float
+    """What one sequence keeps in full windows, before sharding [byte]."""
     state_bytes_per_sequence: float
     gpu_sequence_bytes: SequenceBytes
+    pool: Pool
+    """Blocks of one rank, by the engine's page rule."""
     attention_dp: int
     max_sequences: int
-    activation_bytes_per_gpu: float = 0.0
+    """Sequences of one rank that the engine runs at once [-]."""
+    longest: int
+    """Longest context of a sequence: the one that was given, else the model's [token]."""
+    length_given: bool
+    """Whether longer ones are refused because a limit was given."""
+    activation_bytes_per_gpu: float
     """The profiled peak of a step [byte]."""
-    buffer_bytes_per_gpu: float = 0.0
+    buffer_bytes_per_gpu: float
     """Context, libraries and the buffers of collectives [byte]."""
-    graph_bytes_per_gpu: float = 0.0
+    graph_bytes_per_gpu: float
     """CUDA graphs [byte]."""
-    block_tokens: int = 1
-    """Tokens of a cache block; a sequence takes whole ones [token]."""
-    state_share: float = 0.0
-    """Share of the pool set aside for recurrent states; 0 where sequences share all of it [-]."""
+    adapter_bytes_per_gpu: float
+    """Adapters held beside the weights [byte]."""
+    requested_bytes_per_gpu: float
+    """The memory planned with [byte]."""
+    engine: Engine
+    """The profile with the settings in it."""
+    settings: tuple[Setting, ...]
+    printed_bytes_per_token: float | None
+    """Bytes of the pool over the tokens that the engine prints for it, before sharding
+    [byte/token]."""
 
     @property
     def kv_pool_tokens(self) -> int | None:
-        """Tokens of one long sequence the replica's pools hold; None where nothing grows."""
-        growth = self.gpu_sequence_bytes.per_token
-        if growth == 0:
-            return None
-        pool = max(0.0, self.kv_pool_bytes_per_gpu) * (1.0 - self.state_share)
-        return (
-            self.attention_dp * math.floor(pool / (growth * self.block_tokens)) * self.block_tokens
-        )
+        """Tokens of the replica's pools as the engine prints them; None where nothing grows."""
+        return None if self.pool.printed is None else self.attention_dp * self.pool.printed
 
-    def max_batch(self, context: float) -> int:
-        """Return the sequences of `context` tokens the replica holds at once [-]."""
-        if self.kv_pool_bytes_per_gpu < 0:
+    @cached_property
+    def most_tokens(self) -> int:
+        """Longest context that is let in: of a limit that was given [token]."""
+        return self.longest if self.length_given else UNBOUNDED
+
+    @overload
+    def max_batch(self, context: float) -> int: ...
+    @overload
+    def max_batch(self, context: Array) -> Array: ...
+    def max_batch(self, context: float | Array) -> int | Array:
+        """Return the sequences of `context` tokens the replica holds at once [-].
+
+        An array of contexts gives an array of its shape.
+        """
+        if isinstance(context, np.ndarray):
+            rooms = np.minimum(self.pool.sequences_of(context), self.max_sequences)
+            admitted = (context <= self.most_tokens) & (self.kv_pool_bytes_per_gpu >= 0)
+            return np.asarray(np.where(admitted, rooms, 0.0) * self.attention_dp)
+        if self.kv_pool_bytes_per_gpu < 0 or context > self.most_tokens:
             return 0
-        whole = math.ceil(context / self.block_tokens) * self.block_tokens
-        each, state = float(self.gpu_sequence_bytes.at(whole)), self.gpu_sequence_bytes.state
-        needs = [(1.0, each)]
-        if self.state_share:
-            needs = [(1.0 - self.state_share, each - state), (self.state_share, state)]
-        fits = [math.floor(self.kv_pool_bytes_per_gpu * of / need) for of, need in needs if need]
-        return min([*fits, self.max_sequences]) * self.attention_dp
+        room = self.pool.sequences(context)
+        room = room if room < self.max_sequences else self.max_sequences
+        return int(room) * self.attention_dp
+
+    def capped(self, context: float) -> bool:
+        """Return whether the engine's cap on sequences binds before memory does."""
+        return self.pool.sequences(context) > self.max_sequences
 
     def max_context(self, batch: float, most: int) -> int:
         """Return the longest context at which `batch` sequences fit, `most` at most [token]."""
-        low, high = 0, most
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.max_batch(middle) >= batch:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        each = math.ceil(batch / self.attention_dp)
+        if self.kv_pool_bytes_per_gpu < 0 or each > self.max_sequences:
+            return 0
+        return self.pool.longest(each, min(most, self.most_tokens))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceBytes:
-    """Cache and state of one sequence on one GPU."""
+    """Cache and state of one sequence on one GPU, without the rounding of pages."""
 
     per_token: float
     windows: tuple[tuple[float, float], ...]
@@ -91,28 +130,21 @@ class SequenceBytes:
         windows = sum(each * np.minimum(context, length) for each, length in self.windows)
         return self.per_token * context + windows + self.state
 
-    def reserved(self, share: float) -> SequenceBytes:
-        """Return the same where windows are given `share` tokens for each growing one [-]."""
-        if not self.per_token:
-            return self
-        growing = self.per_token + share * sum(each for each, _ in self.windows)
-        return SequenceBytes(growing, (), self.state)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EngineMemory:
-    """What an engine prints when it starts [GiB], on one GPU unless `whole_model`."""
+class _Taken:
+    """What is taken of one GPU's memory before the pool [byte]."""
 
-    weights_gib: float
-    kv_gib: float
-    kv_tokens: int | None
-    """Tokens of the cache of one replica; None where nothing grows [token]."""
-    activation_gib: float
-    non_torch_gib: float
-    graph_gib: float
-    requested_gib: float
-    """The fraction of memory planned with."""
-    note: str = ""
+    weights: float
+    adapters: float
+    activation: float
+    buffers: float
+    graphs: float
+
+    def of(self, names: tuple[str, ...]) -> float:
+        """Return the sum of some of them; adapters are loaded with the weights [byte]."""
+        more = self.adapters if "weights" in names else 0.0
+        return more + sum(float(getattr(self, name)) for name in names)
 
 
 def plan_memory(
@@ -121,149 +153,145 @@ def plan_memory(
     sharding: Sharding,
     formats: Formats,
     engine: Engine,
-    fraction: float | None = None,
+    settings: MemorySettings = DEFAULTS,
+    latent: str = "latent",
 ) -> Memory:
     """Return what fits on an accelerator under a sharding, as the engine plans it.
 
-    Pool = fraction·(memory − what it takes before) − what it takes after, the engine's rule or
-    `fraction` (its gpu_memory_utilization, mem_fraction_static …) [-]. KV heads replicate when TP
-    exceeds them, a latent is never split; a pipeline divides layers, attention DP sequences.
+    Pool = fraction·(memory − what it takes before) − what it takes after, the engine's rule or the
+    share or pool of `settings`. KV heads replicate when TP exceeds them, a latent is never split; a
+    pipeline divides layers, attention DP sequences. `latent` says how a latent cache is kept
+    (`pages.kinds`). Raises InvalidSetting.
     """
-    engine = engine.on(accelerator, sharding.tp)
-    taken = {
-        "weights": loaded_bytes(spec, formats, sharding, engine.loading),
-        "activation": activation_bytes(
-            spec, formats, sharding, engine.overheads, engine.chunk_tokens, engine.max_sequences
-        ),
-        "buffers": buffer_bytes(sharding, engine.overheads, _linked(accelerator, sharding)),
-        "graphs": graph_bytes(spec, sharding, engine.overheads),
-    }
-    pool = requested_bytes(accelerator, sharding, engine, fraction, taken)
-    sequence = sequence_bytes(spec, sharding, formats)
-    if engine.paging.window_share is not None:
-        sequence = sequence.reserved(engine.paging.window_share)
+    run = resolve(engine.on(accelerator, sharding.tp), spec, sharding, settings)
+    taken = _taken(spec, accelerator, sharding, formats, run)
+    requested = _requested_bytes(accelerator, sharding, run.engine, taken)
+    pool_bytes = requested - taken.of(run.engine.after_fraction)
+    if settings.kv_pool_bytes is not None:
+        pool_bytes = settings.kv_pool_bytes
+    pool = _pool(pool_bytes, spec, sharding, formats, run, latent)
     return Memory(
-        weights_bytes_per_gpu=taken["weights"],
-        kv_pool_bytes_per_gpu=pool - sum(taken[name] for name in engine.after_fraction),
-        kv_bytes_per_token=spec.kv_elements_per_token * formats.kv.bytes,
+        weights_bytes_per_gpu=taken.weights,
+        kv_pool_bytes_per_gpu=pool_bytes,
+        kv_bytes_per_token=_bytes_per_token(spec, formats, windows=False),
+        written_bytes_per_token=_bytes_per_token(spec, formats, windows=True),
+        window_bytes_per_sequence=spec.window_elements * formats.kv.bytes,
         state_bytes_per_sequence=spec.state_elements * formats.state.bytes,
-        gpu_sequence_bytes=sequence,
+        gpu_sequence_bytes=sequence_bytes(spec, sharding, formats),
+        pool=pool,
         attention_dp=sharding.attention_dp,
-        max_sequences=engine.max_sequences,
-        activation_bytes_per_gpu=taken["activation"],
-        buffer_bytes_per_gpu=taken["buffers"],
-        graph_bytes_per_gpu=taken["graphs"],
-        block_tokens=engine.kv_block_tokens,
-        state_share=engine.paging.state_share if sequence.state and sequence.per_token else 0.0,
+        max_sequences=run.engine.max_sequences,
+        longest=run.longest,
+        length_given=settings.max_model_len is not None,
+        activation_bytes_per_gpu=taken.activation,
+        buffer_bytes_per_gpu=taken.buffers,
+        graph_bytes_per_gpu=taken.graphs,
+        adapter_bytes_per_gpu=taken.adapters,
+        requested_bytes_per_gpu=requested,
+        engine=run.engine,
+        settings=run.used,
+        printed_bytes_per_token=_printed_bytes(spec, formats, run, latent),
     )
 
 
-def requested_bytes(
-    accelerator: Accelerator,
-    sharding: Sharding,
-    engine: Engine,
-    fraction: float | None,
-    taken: dict[str, float],
+def _taken(
+    spec: ModelSpec, accelerator: Accelerator, sharding: Sharding, formats: Formats, run: Resolved
+) -> _Taken:
+    engine, given = run.engine, run.given
+    linked = gpus_per_node(accelerator, sharding, given.nodes) >= sharding.gpus > 1
+    on_gpu = None if given.layers_on_gpu is None else given.layers_on_gpu
+    return _Taken(
+        weights=loaded_bytes(spec, formats, sharding, engine.loading, on_gpu),
+        adapters=adapter_bytes(spec, sharding, given.lora.adapters, given.lora.rank)
+        if given.lora
+        else 0.0,
+        activation=activation_bytes(
+            spec,
+            formats,
+            sharding,
+            engine.overheads,
+            engine.chunk_tokens,
+            min(engine.max_sequences, engine.chunk_tokens),
+        ),
+        buffers=buffer_bytes(sharding, engine.overheads, linked),
+        graphs=graph_bytes(spec, sharding, engine.overheads) if given.graphs != "off" else 0.0,
+    )
+
+
+def _requested_bytes(
+    accelerator: Accelerator, sharding: Sharding, engine: Engine, taken: _Taken
 ) -> float:
     """Return the memory an engine plans weights and cache in, on one GPU [byte]."""
     total = reported_bytes(accelerator) if engine.as_reported else float(accelerator.memory())
-    share = engine.memory_fraction if fraction is None else fraction
-    if engine.reserve and fraction is None:
-        kept = engine.reserve.of(
+    share = engine.memory_fraction
+    if engine.reserve:
+        reserve = engine.reserve.of(
             total, engine.chunk_tokens, engine.graph_sequences, sharding.tp * sharding.pp
         )
-        share = max(0.0, 1.0 - kept / total)
-    return share * (total - sum(taken[name] for name in engine.before_fraction))
+        share = max(0.0, 1.0 - reserve / total)
+    return share * (total - taken.of(engine.before_fraction))
 
 
-def _linked(accelerator: Accelerator, sharding: Sharding) -> bool:
-    return (accelerator.domain_size or 1) >= sharding.gpus > 1
+def _pool(
+    pool_bytes: float,
+    spec: ModelSpec,
+    sharding: Sharding,
+    formats: Formats,
+    run: Resolved,
+    latent: str,
+) -> Pool:
+    paging, given = run.engine.paging, run.given
+    whole = run.engine.whole_model
+    rules = PageRules(
+        paging=paging,
+        block_tokens=run.engine.kv_block_tokens,
+        chunk_tokens=run.engine.chunk_tokens,
+        longest=run.longest,
+        model_type=spec.model_type,
+        decode_cp=run.decode_cp,
+        prefix_caching=run.prefix_caching,
+        cells=given.max_model_len if whole else None,
+    )
+    if paging.layout_of(spec.model_type) == "tuples":
+        return compressed_pool(max(0.0, pool_bytes), spec, formats, rules, sharding.pp)
+    layers = kinds(spec, sharding, formats, latent, paging.keeps_whole_windows(spec.model_type))
+    if given.layers_on_gpu is not None:
+        share = min(1.0, given.layers_on_gpu / spec.layers)
+        layers = [replace(kind, layers=kind.layers * share) for kind in layers if share]
+    return pool_of(pool_bytes, layers, rules)
+
+
+_VAST = 2.0**56
+"""A pool in which the rounding of blocks does not show [byte]."""
+
+
+def _printed_bytes(spec: ModelSpec, formats: Formats, run: Resolved, latent: str) -> float | None:
+    """Return the bytes of an unsplit pool over the tokens printed for it [byte/token]."""
+    unlimited = replace(run, given=replace(run.given, max_model_len=None), decode_cp=1)
+    printed = _pool(_VAST, spec, Sharding(), formats, unlimited, latent).printed
+    return round(_VAST / printed, 3) if printed else None
+
+
+def _bytes_per_token(spec: ModelSpec, formats: Formats, windows: bool) -> float:
+    """Return what a token adds to the caches of one sequence, before sharding [byte/token]."""
+    return sum(
+        group.count * cache.elements_per_token * formats.of_cache(cache).bytes
+        for group in spec.groups
+        for part in group.block.parts
+        for cache in part.caches()
+        if windows or math.isinf(cache.window)
+    )
 
 
 def sequence_bytes(spec: ModelSpec, sharding: Sharding, formats: Formats) -> SequenceBytes:
     """Return the cache and state bytes of one sequence on one GPU of the replica that holds it."""
     growing, state = 0.0, 0.0
     windows: dict[float, float] = {}
-    for group in spec.groups:
-        for part in group.block.parts:
-            for cache in part.caches():
-                share = group.count / sharding.pp / min(sharding.tp, cache.ways)
-                each = cache.elements_per_token * formats.kv.bytes * share
-                if math.isinf(cache.window):
-                    growing += each
-                else:
-                    windows[cache.window] = windows.get(cache.window, 0.0) + each
-            for kept in part.states():
-                share = group.count / sharding.pp / min(sharding.tp, kept.ways)
-                state += kept.elements * formats.state.bytes * share
+    for kind in kinds(spec, sharding, formats):
+        each = kind.layers * kind.token_bytes
+        if kind.grows:
+            growing += each
+        elif each:
+            windows[kind.window] = windows.get(kind.window, 0.0) + each
+        state += kind.layers * kind.state_bytes
     return SequenceBytes(growing, tuple((each, length) for length, each in windows.items()), state)
-
-
-def engine_report(
-    spec: ModelSpec,
-    accelerator: Accelerator,
-    sharding: Sharding,
-    formats: Formats,
-    engine: Engine,
-    fraction: float | None = None,
-    max_model_len: int | None = None,
-    latent: str = "latent",
-) -> EngineMemory:
-    """Return what an engine prints when it starts, in its own units.
-
-    `fraction` is the memory fraction it was started with, None its default; `max_model_len` the
-    longest context, None the model's [token]; `latent` how it keeps a latent cache (`pages.kinds`).
-    An engine of `whole_model` reports the bytes of the file and the cache of one sequence of
-    `max_model_len`, over all devices.
-    """
-    longest = max_model_len or spec.max_context or 2**17
-    if engine.whole_model:
-        return _whole_report(spec, formats, engine, longest, latent)
-    engine = engine.on(accelerator, sharding.tp)
-    found = plan_memory(spec, accelerator, sharding, formats, engine, fraction)
-    pool = found.kv_pool_bytes_per_gpu
-    tokens = printed_tokens(
-        pool,
-        kinds(spec, sharding, formats, latent),
-        engine.paging,
-        engine.kv_block_tokens,
-        engine.chunk_tokens,
-        longest,
-    )
-    taken = {
-        "weights": found.weights_bytes_per_gpu,
-        "activation": found.activation_bytes_per_gpu,
-        "buffers": found.buffer_bytes_per_gpu,
-    }
-    return EngineMemory(
-        weights_gib=found.weights_bytes_per_gpu / GIB,
-        kv_gib=pool / GIB,
-        kv_tokens=None if tokens is None else tokens * sharding.attention_dp,
-        activation_gib=found.activation_bytes_per_gpu / GIB,
-        non_torch_gib=found.buffer_bytes_per_gpu / GIB,
-        graph_gib=found.graph_bytes_per_gpu / GIB,
-        requested_gib=requested_bytes(accelerator, sharding, engine, fraction, taken) / GIB,
-        note="" if pool > 0 else "nothing is left for the cache: the engine refuses to start",
-    )
-
-
-def _whole_report(
-    spec: ModelSpec, formats: Formats, engine: Engine, longest: int, latent: str
-) -> EngineMemory:
-    alone = Sharding()
-    cache = sum(
-        kind.layers * (kind.token_bytes * longest + kind.state_bytes)
-        for kind in kinds(spec, alone, formats, latent)
-    )
-    activation = activation_bytes(
-        spec, formats, alone, engine.overheads, engine.chunk_tokens, engine.max_sequences
-    )
-    return EngineMemory(
-        weights_gib=loaded_bytes(spec, formats, alone, engine.loading) / GIB,
-        kv_gib=cache / GIB,
-        kv_tokens=longest,
-        activation_gib=activation / GIB,
-        non_torch_gib=engine.overheads.process_bytes / GIB,
-        graph_gib=0.0,
-        requested_gib=0.0,
-    )

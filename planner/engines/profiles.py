@@ -75,6 +75,12 @@ class Engine:
     """Cache format by weight format, where it is not `kv_default`."""
     kv_default: str | None = None
     """Cache format otherwise; None is the model's own 16-bit type."""
+    kv_by_type: Mapping[str, str] = field(default_factory=dict)
+    """Cache format by model type, where it is not by weights, and where 8 bits are asked for."""
+    index_by_type: Mapping[str, str] = field(default_factory=dict)
+    """Format of an indexer's cached keys by model type; that of the cache otherwise."""
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    """Settings it does not have, and where they are accepted."""
     backends: Mapping[str, str] = field(default_factory=dict)
     """What it runs with, by vendor and kind of device (`AMD gpu`); empty: on any device."""
     not_on: tuple[str, ...] = ()
@@ -115,10 +121,22 @@ class Engine:
         origin = figure.default_of or f"{self.name}: {figure.confidence.replace('_', ' ')}"
         return f"{self.value(name)} ({origin})"
 
-    def kv_format(self, weights: Iterable[str]) -> str | None:
-        """Return the cache format for these weight formats; None leaves it to the model."""
-        own = (self.kv_by_weights[name] for name in weights if name in self.kv_by_weights)
-        return next(own, self.kv_default)
+    def kv_format(
+        self, weights: Iterable[str], model_type: str = "", wanted: str | None = None
+    ) -> str | None:
+        """Return the cache format for these weight formats, or as `wanted`; None leaves it to the
+        model.
+
+        A type of model whose cache has a layout of its own keeps it, unless other than 8 bits are
+        wanted.
+        """
+        own = self.kv_by_type.get(model_type)
+        if own and (wanted is None or wanted.strip().lower().startswith("fp8")):
+            return own
+        if wanted is not None:
+            return wanted
+        by_weights = (self.kv_by_weights[name] for name in weights if name in self.kv_by_weights)
+        return next(by_weights, self.kv_default)
 
 
 def engines() -> Mapping[str, Engine]:

@@ -31,6 +31,8 @@ class Attention(Mixer):
     out_bias: bool = False
     output_gate: bool = False
     """q_proj also produces a gate of the output's width (Qwen3-Next)."""
+    gate_bias: bool = True
+    """Whether that gate has a bias where q has one."""
     head_gate: bool = False
     """A projection makes one gate a head (Step-3.5)."""
     own_kv: bool = True
@@ -47,10 +49,11 @@ class Attention(Mixer):
 
     def linears(self) -> tuple[Linear, ...]:
         """q, k, v (one launch) and the output projection."""
-        query = self.heads * self.head_dim + (
-            self.heads * self.value_dim if self.output_gate else 0
-        )
+        gate = self.heads * self.value_dim if self.output_gate else 0
+        query = self.heads * self.head_dim + (gate if self.gate_bias else 0)
         qkv = [Linear("qkv_proj", self.hidden, query, "attention", self.qkv_bias, self.heads)]
+        if gate and not self.gate_bias:
+            qkv.append(Linear("qkv_proj", self.hidden, gate, "attention", ways=self.heads))
         if self.own_kv:
             widths = [self.head_dim, self.value_dim] if self.own_v else [self.head_dim]
             qkv += [
@@ -186,7 +189,7 @@ class Indexer(Mixer):
 
     def caches(self) -> tuple[Cache, ...]:
         """One key per `cache_stride` tokens."""
-        return (Cache(self.head_dim / self.cache_stride, 1),)
+        return (Cache(self.head_dim / self.cache_stride, 1, index=True),)
 
     def states(self) -> tuple[State, ...]:
         """None."""
@@ -224,9 +227,9 @@ class Indexer(Mixer):
                 compute="bf16",
                 activation_values_per_token=self.heads * (self.head_dim + self.head_weights),
                 flops_per_cached=2.0 * self.heads * self.head_dim / self.cache_stride,
-                bytes_per_cached=self.head_dim * formats.kv.bytes / self.cache_stride,
+                bytes_per_cached=self.head_dim * formats.index_kv.bytes / self.cache_stride,
                 flop_ways=1,
                 cache_ways=1,
-                weight_format=formats.kv.id,
+                weight_format=formats.index_kv.id,
             ),
         )

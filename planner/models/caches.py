@@ -16,6 +16,8 @@ class Cache:
     """Ways tensor parallelism splits it: the KV heads; 1 for a latent [-]."""
     window: float = math.inf
     """Tokens kept at most; infinity grows with the sequence [token]."""
+    index: bool = False
+    """Whether it holds an indexer's keys, which engines keep in a format of their own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import InvalidInput
+from planner.models.encoders import encoder_note
 from planner.models.huggingface import import_config, import_file
 from planner.models.reader import ConfigError
 from planner.models.spec import ModelSpec, Note
 
 _DATA = Path(__file__).parent / "data"
+
+
+_UNCHECKED = (
+    "the fields of this model were recalled from memory and nobody has checked them against a"
+    " published copy"
+)
 
 
 class UnknownModel(InvalidInput):
@@ -101,7 +108,13 @@ def _catalogued(model_id: str) -> ModelSpec:
         source = f"same network as {known}: {source}"
     spec = import_config(entry["config"], model_id, source, entry["family"])
     notes = tuple(Note("catalogue", text) for text in entry.get("notes", ()))
-    return replace(spec, notes=spec.notes + notes, vision_params=entry.get("vision_params", 0))
+    if entry.get("unchecked"):
+        notes = (Note("unchecked_source", _UNCHECKED), *notes)
+    if "vision_params" in entry:
+        vision = int(entry["vision_params"])
+        notes = (encoder_note("vision", vision), *notes)
+        spec = replace(spec, vision_params=vision)
+    return replace(spec, notes=spec.notes + notes, unchecked=bool(entry.get("unchecked")))
 
 
 def _nearest(name: str) -> list[str]:
@@ -143,7 +156,8 @@ def aliases(model_id: str) -> list[str]:
 def describe(spec: ModelSpec) -> dict[str, Any]:
     """Return the facts of a model as plain values: parameters, bytes per token, notes.
 
-    `kv_bytes_per_token` and `state_bytes_per_sequence` are at 16 bits, `weights_bytes` as stored.
+    `kv_bytes_per_token` is at 16 bits, `state_bytes_per_sequence` in the format a plan keeps states
+    in, `weights_bytes` as stored and without encoders.
     """
     return {
         "id": spec.id,
@@ -153,16 +167,21 @@ def describe(spec: ModelSpec) -> dict[str, Any]:
         "active_params": spec.active_params,
         "embedding_params": spec.embedding_params,
         "mtp_params": spec.mtp_params,
+        "params_range": spec.params_range,
         "vision_params": spec.vision_params,
+        "audio_params": spec.audio_params,
+        "encoder_range": spec.encoder_range,
         "kv_bytes_per_token": _whole(2 * spec.kv_elements_per_token),
         "window_bytes_when_full": _whole(2 * spec.window_elements),
-        "state_bytes_per_sequence": _whole(2 * spec.state_elements),
+        "state_bytes_per_sequence": _whole(spec.formats().state.bytes * spec.state_elements),
+        "state_format": spec.formats().state.id,
         "weights_bytes": round(spec.weights_bytes()),
         "layers": spec.layers,
         "quantization": spec.quantization.id,
         "kv_format": spec.formats().kv.id,
         "max_context": spec.max_context,
         "source": spec.source,
+        "checked": not spec.unchecked,
         "aliases": aliases(spec.id),
         "notes": [{"code": note.code, "text": note.text} for note in spec.notes],
     }

@@ -92,8 +92,9 @@ class CompressedAttention(Mixer):
         """The window; entries, and their index keys, of which each stands for `ratio` tokens."""
         caches = [Cache(self.head_dim, 1, self.window)]
         if self.ratio:
-            keys = self.picker.head_dim if self.picker else 0
-            caches.append(Cache((self.head_dim + keys) / self.ratio, 1))
+            caches.append(Cache(self.head_dim / self.ratio, 1))
+        if self.picker:
+            caches.append(Cache(self.picker.head_dim / self.ratio, 1, index=True))
         return tuple(caches)
 
     def states(self) -> tuple[State, ...]:
@@ -138,7 +139,7 @@ class CompressedAttention(Mixer):
                     compute="bf16",
                     activation_values_per_token=self.picker.heads * (self.picker.head_dim + 1),
                     flops_per_cached=2.0 * self.picker.heads * self.picker.head_dim / self.ratio,
-                    bytes_per_cached=self.picker.head_dim * formats.kv.bytes / self.ratio,
+                    bytes_per_cached=self.picker.head_dim * formats.index_kv.bytes / self.ratio,
                     flop_ways=1,
                     cache_ways=1,
                     weight_format=formats.kv.id,

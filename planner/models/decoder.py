@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from planner.models.assembly import assemble
 from planner.models.attention import Attention
 from planner.models.latent import LatentAttention
-from planner.models.layers import grouped
 from planner.models.mlp import Dense, Experts, Projection
 from planner.models.parts import Block, LayerGroup, Part
-from planner.models.quantization import read_quantization
 from planner.models.reader import ConfigError, Reader
 from planner.models.spec import ModelSpec
 from planner.models.windows import Windows, full
-from planner.precision import UnknownFormat, get_format
 
 HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-HEADS = ("num_attention_heads", "n_head", "n_heads")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "multi_query_group_num")
-WIDTH = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "ff_intermediate_size")
-VOCAB = ("vocab_size", "padded_vocab_size")
-CONTEXT = (
-    "max_position_embeddings",
-    "n_positions",
-    "max_seq_len",
-    "seq_length",
-    "max_sequence_length",
-    "model_max_length",
+WIDTH = (
+    "intermediate_size",
+    "ffn_hidden_size",
+    "n_inner",
+    "ffn_dim",
+    "ff_intermediate_size",
+    "dim_ff",
+    "dff",
 )
+VOCAB = ("vocab_size", "padded_vocab_size")
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 TOP_K = (
     "num_experts_per_tok",
@@ -41,6 +39,11 @@ TOP_K = (
     "experts_per_token",
     "top_k_experts",
 )
+
+
+Switch = bool | str | tuple[str, ...]
+"""Something a model_type fixes in code, or the config field, under any of its names, that decides
+it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,10 @@ class Moe:
     shared_width: tuple[str, ...] = ()
     """Fields that may hold the shared expert's whole width; else count × expert width."""
     shared_gate: bool = False
-    correction: bool | str = False
+    shared_bias: Switch = False
+    norm: bool = False
+    """A norm of the hidden size follows the mixture."""
+    correction: Switch = False
     """The router has a correction value per expert (a buffer)."""
     router_bias: bool = False
     bias: bool = False
@@ -77,18 +83,29 @@ class Moe:
 class Traits:
     """What a model_type fixes in code; a text names the config field that decides."""
 
-    qkv_bias: bool | str = False
-    out_bias: bool | str = False
-    mlp_bias: bool | str = False
+    qkv_bias: Switch = False
+    out_bias: Switch = False
+    mlp_bias: Switch = False
+    floor_heads: bool = False
+    """A missing head_dim is the hidden size over the heads, rounded down."""
     norms: int | Callable[[Reader], int] = 2
     """Vectors of the hidden size a layer holds (norm weights and their biases)."""
     final_norms: int = 1
     qk_norm: str | Callable[[Reader, Shape], int] = ""
     """`head`: one vector of head_dim each for q and k; `full`: of all heads' width; or a count."""
+    output_gate: Switch = False
+    """A gate of the attention output's width."""
+    gate_bias: bool = False
+    head_gate: Switch = False
+    """A gate a head."""
+    sinks: bool = False
+    """A learned sink a head."""
     gated: bool = True
     tied: bool = False
     """Class default of tie_word_embeddings."""
-    head_bias: bool | str = False
+    ties: bool = True
+    """Whether the class heeds tie_word_embeddings at all."""
+    head_bias: Switch = False
     windows: Windows = full
     width: Callable[[Reader, Shape], int] | None = None
     """Width of the dense MLP where it is not a field of its own."""
@@ -100,17 +117,18 @@ class Traits:
     """Checkpoints bring multi-token-prediction layers (num_nextn_predict_layers)."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Class defaults of fields that published files leave out."""
-    nested_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Those that only a text_config leaves out: it is stored as differences from its class."""
 
 
 Importer = Callable[[Reader], ModelSpec]
 
 
-def read_shape(reader: Reader, kv_heads: int | None = None, head_dim: int | None = None) -> Shape:
+def read_shape(
+    reader: Reader, kv_heads: int | None = None, head_dim: int | None = None, floor: bool = False
+) -> Shape:
     """Return the sizes under any of their names; raises ConfigError naming what is missing.
 
-    `kv_heads` and `head_dim` override the file's where a family derives them from other fields.
+    `kv_heads` and `head_dim` override the file's where a family derives them from other fields;
+    `floor` rounds the hidden size over the heads down where there is no head_dim.
     """
     hidden = reader.size(*HIDDEN)
     layers = reader.size(*LAYERS)
@@ -121,15 +139,15 @@ def read_shape(reader: Reader, kv_heads: int | None = None, head_dim: int | None
             f"{reader.path}num_key_value_heads: {kv_heads} does not divide {heads} attention heads"
         )
     if head_dim is None:
-        head_dim = _head_dim(reader, hidden, heads)
+        head_dim = _head_dim(reader, hidden, heads, floor)
     return Shape(hidden, layers, heads, kv_heads, head_dim, reader.size(*VOCAB))
 
 
-def _head_dim(reader: Reader, hidden: int, heads: int) -> int:
-    names = ("head_dim", "kv_channels", "attention_head_dim")
+def _head_dim(reader: Reader, hidden: int, heads: int, floor: bool) -> int:
+    names = ("head_dim", "kv_channels", "attention_head_dim", "dim_head")
     if reader.has(*names):
         return reader.size(*names)
-    if hidden % heads:
+    if hidden % heads and not floor:
         raise ConfigError(
             f"{reader.path}hidden_size: {hidden} is not a multiple of {heads} attention heads,"
             " and there is no head_dim"
@@ -137,9 +155,11 @@ def _head_dim(reader: Reader, hidden: int, heads: int) -> int:
     return hidden // heads
 
 
-def switch(reader: Reader, trait: bool | str, default: bool = False) -> bool:
+def switch(reader: Reader, trait: Switch, default: bool = False) -> bool:
     """Return a trait that is fixed, or read the flag it names."""
-    return reader.flag(trait, default=default) if isinstance(trait, str) else trait
+    if isinstance(trait, bool):
+        return trait
+    return reader.flag(*((trait,) if isinstance(trait, str) else trait), default=default)
 
 
 def read_attention(reader: Reader, shape: Shape, traits: Traits, window: float) -> Attention:
@@ -152,7 +172,10 @@ def read_attention(reader: Reader, shape: Shape, traits: Traits, window: float) 
         window=window,
         qkv_bias=switch(reader, traits.qkv_bias),
         out_bias=switch(reader, traits.out_bias),
-        norm_params=norm_params(reader, shape, traits),
+        output_gate=switch(reader, traits.output_gate),
+        gate_bias=traits.gate_bias,
+        head_gate=switch(reader, traits.head_gate),
+        norm_params=norm_params(reader, shape, traits) + (shape.heads if traits.sinks else 0),
     )
 
 
@@ -201,15 +224,15 @@ def four_times(reader: Reader, shape: Shape) -> int:
 def sparse_layers(reader: Reader, layers: int) -> list[bool]:
     """Return, layer by layer, whether its MLP is a mixture of experts.
 
-    Reads `mlp_layer_types`, `first_k_dense_replace`, `moe_layer_freq` (a period or a list),
-    `decoder_sparse_step` and `mlp_only_layers`, whichever are there.
+    Reads `mlp_layer_types`, `first_k_dense_replace` or `num_dense_layers`, `moe_layer_freq` (a
+    period or a list), `decoder_sparse_step` and `mlp_only_layers`, whichever are there.
     """
     kinds = reader.pattern(layers, "mlp_layer_types")
     if kinds:
-        return [kind == "sparse" for kind in kinds]
+        return [kind != "dense" for kind in kinds]
     if isinstance(reader.config.get("moe_layer_freq"), list):
         return [bool(flag) for flag in reader.pattern(layers, "moe_layer_freq") or ()]
-    first = reader.size("first_k_dense_replace", default=0, zero=True)
+    first = reader.size("first_k_dense_replace", "num_dense_layers", default=0, zero=True)
     period = reader.size("moe_layer_freq", default=1)
     step = reader.size("decoder_sparse_step", default=1)
     dense = reader.sequence("mlp_only_layers") or []
@@ -236,12 +259,13 @@ def read_experts(reader: Reader, shape: Shape, moe: Moe) -> tuple[Part, ...]:
         moe.gated,
         moe.bias,
         moe.router_bias,
-        other=gate,
+        other=gate + (shape.hidden if moe.norm else 0),
         correction=experts if switch(reader, moe.correction) else 0,
     )
     if not shared:
         return (routed,)
-    return (routed, Dense(shape.hidden, shared, moe.gated, role="shared_experts"))
+    bias = switch(reader, moe.shared_bias)
+    return (routed, Dense(shape.hidden, shared, moe.gated, bias, role="shared_experts"))
 
 
 def _shared_width(reader: Reader, moe: Moe, width: int) -> int:
@@ -253,61 +277,14 @@ def _shared_width(reader: Reader, moe: Moe, width: int) -> int:
     return (count or 0) * width
 
 
-def read_dtype(reader: Reader) -> str:
-    """Return the id of the checkpoint's own format; a missing one is bf16, with a note."""
-    name = reader.raw("dtype", "torch_dtype")
-    if isinstance(name, str):
-        try:
-            return get_format(name.removeprefix("torch.")).id
-        except UnknownFormat:
-            pass
-    fault = "is missing" if name is None else f"{name!r} is unknown"
-    reader.note("assumed_dtype", f"torch_dtype {fault}: bf16 assumed")
-    return "bf16"
-
-
-def assemble(
-    reader: Reader,
-    blocks: Iterable[Block] | tuple[LayerGroup, ...],
-    *,
-    hidden: int,
-    vocab: int,
-    tied: bool = False,
-    other_params: int | None = None,
-    head_params: int | None = None,
-    **fields: Any,
-) -> ModelSpec:
-    """Return the spec of layers: embedding, head, final norm (one vector unless `other_params`).
-
-    `tied` is the default of tie_word_embeddings; `fields` are other fields of ModelSpec.
-    """
-    items = tuple(blocks)
-    groups = tuple(item for item in items if isinstance(item, LayerGroup))
-    return ModelSpec(
-        id="",
-        model_type="",
-        hidden=hidden,
-        vocab=vocab,
-        groups=groups + grouped(item for item in items if isinstance(item, Block)),
-        tied_embeddings=reader.flag("tie_word_embeddings", default=tied),
-        dtype=read_dtype(reader),
-        quantization=read_quantization(reader),
-        head_params=head_params,
-        other_params=hidden if other_params is None else other_params,
-        max_context=reader.size(*CONTEXT) if reader.has(*CONTEXT) else None,
-        **fields,
-    )
-
-
 def decoder(traits: Traits = Traits()) -> Importer:
     """Return the importer of a decoder with these traits."""
 
     def read(reader: Reader) -> ModelSpec:
         reader.defaults = traits.defaults
-        if reader.outer and traits.nested_defaults:
-            reader.defaults = {**traits.nested_defaults, **traits.defaults}
-        latent = reader.size("qk_nope_head_dim") if traits.latent else None
-        return read_decoder(reader, read_shape(reader, head_dim=latent), traits)
+        if traits.latent:  # its one latent serves all heads
+            return read_decoder(reader, read_shape(reader, 1, reader.size("v_head_dim")), traits)
+        return read_decoder(reader, read_shape(reader, floor=traits.floor_heads), traits)
 
     return read
 
@@ -324,6 +301,7 @@ def read_decoder(
         hidden=shape.hidden,
         vocab=shape.vocab,
         tied=traits.tied,
+        ties=traits.ties,
         other_params=traits.final_norms * shape.hidden + head_bias + fields.pop("other_params", 0),
         mtp=next_token_layers(reader, shape, blocks[-1]) if traits.mtp else (),
         **fields,

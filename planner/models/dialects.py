@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from planner.models.modules import RoleFormats, by_name, everywhere, strings
+from planner.models.modules import RoleFormats, by_name, everywhere, overridden, strings
 from planner.models.reader import ConfigError, Reader
+from planner.models.stored import bits_of, grouped_format, scale_and_offset
+from planner.models.weight_only import WEIGHT_ONLY
 from planner.precision import Format, custom_format, get_format
 
 Config = Mapping[str, Any]
@@ -21,6 +23,8 @@ _ALGORITHMS = {
     "MXFP4": "mxfp4",
     "MXFP8": "mxfp8",
     "W4A8_MXFP4_FP8": "mxfp4",
+    "W4A8_NVFP4_FP8": "nvfp4_w4a8",
+    "NVFP4_SVDQUANT": "nvfp4",
     "W4A16_AWQ": "awq",
     "W4A8_AWQ": "awq",
     "INT8": "int8",
@@ -30,77 +34,80 @@ _ALGORITHMS = {
 """Names of NVIDIA ModelOpt for a format."""
 
 
-def grouped_format(bits: float, group: Any, zero: bool, names: Mapping[str, str]) -> Format:
-    """Return an integer format of `bits` with a 16-bit scale per `group` values.
-
-    `zero` adds a zero point of the same bits; `names` maps "bits/group" to the table's own.
-    """
-    size = group if isinstance(group, int) and group > 0 else 0
-    if f"{bits:g}/{size}" in names:
-        return get_format(names[f"{bits:g}/{size}"])
-    return custom_format(bits + ((16 + (bits if zero else 0)) / size if size else 0))
-
-
-def _bits(config: Config, *names: str) -> float:
-    for name in names:
-        value = config.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 1 <= value <= 16:
-            return float(value)
-    raise ConfigError(f"quantization_config.{names[0]}: missing; bits per value, 1 to 16")
-
-
 def _fp8(reader: Reader, config: Config) -> RoleFormats:
     block = config.get("weight_block_size")
     return everywhere(reader, config, get_format("fp8_block" if block else "fp8"))
 
 
 def _integers(name: str) -> Callable[[Reader, Config], RoleFormats]:
-    """Read AWQ, GPTQ and their kin: bits, group_size, and zero points stored either way."""
+    """Read AWQ, GPTQ and their kin: bits, group_size, and zero points stored either way.
+
+    auto-round lists modules of other bits in `extra_config`, GPTQModel in `dynamic` (a name after
+    "-:" is left as it is).
+    """
 
     def read(reader: Reader, config: Config) -> RoleFormats:
-        bits = _bits(config, "bits", "w_bit")
-        fmt = grouped_format(
-            bits, config.get("group_size", config.get("q_group_size")), True, {"4/128": name}
-        )
-        return everywhere(reader, config, fmt)
+        fmt = _integer(config, config, name)
+        formats = {} if fmt is None else everywhere(reader, config, fmt)
+        named: dict[str, Format | None] = {}
+        for field in ("extra_config", "dynamic"):
+            entries = config.get(field)
+            for module, own in entries.items() if isinstance(entries, Mapping) else ():
+                if module.startswith("-:"):
+                    named["re:" + module[2:]] = None
+                elif isinstance(own, Mapping):
+                    key = "re:" + module.removeprefix("+:") if field == "dynamic" else module
+                    named[key] = _integer(own, config, name)
+        return overridden(reader, formats, named) if named else formats
 
     return read
 
 
+def _integer(own: Config, around: Config, name: str) -> Format | None:
+    """Return the format of `own` bits, where it lacks fields those of `around`; None is 16 bits."""
+    both = {**around, **own}
+    bits = bits_of(both, "bits", "w_bit")
+    if bits >= 16:
+        return None
+    group = both.get("group_size", both.get("q_group_size"))
+    return grouped_format(bits, group, True, {"4/128": name})
+
+
 def _exl(reader: Reader, config: Config) -> RoleFormats:
     """EXL2 and EXL3: a fractional average of bits, scales included, and the head's own."""
-    formats = everywhere(reader, config, custom_format(_bits(config, "bits"), "fp16"))
+    formats = everywhere(reader, config, custom_format(bits_of(config, "bits"), "fp16"))
     if config.get("head_bits") is not None:
-        formats["head"] = custom_format(_bits(config, "head_bits"), "fp16")
+        formats["head"] = custom_format(bits_of(config, "head_bits"), "fp16")
     return formats
 
 
-def _hqq(reader: Reader, config: Config) -> RoleFormats:
-    inner = config.get("quant_config")
-    weights = inner.get("weight_quant_params") if isinstance(inner, Mapping) else None
-    if not isinstance(weights, Mapping):
-        raise ConfigError("quantization_config.quant_config.weight_quant_params: missing")
-    fmt = custom_format(_bits(weights, "nbits") + _pair(weights.get("group_size")))
-    return everywhere(reader, config, fmt)
-
-
-def _pair(group: Any) -> float:
-    """Bits per value of a 16-bit scale and a 16-bit offset for every `group` values."""
-    return 32 / group if isinstance(group, int) and group > 0 else 0.0
-
-
 def _mlx(reader: Reader, config: Config) -> RoleFormats:
-    """MLX quantises embedding and head too."""
-    fmt = custom_format(_bits(config, "bits") + _pair(config.get("group_size", 64)))
-    return {**everywhere(reader, config, fmt), "head": fmt, "embedding": fmt}
+    """MLX quantises embedding and head too; entries named after modules differ from the rest."""
+    fmt = _affine(config)
+    formats = {**everywhere(reader, config, fmt), "head": fmt, "embedding": fmt}
+    named = {
+        module: _affine({**config, **own}) if isinstance(own, Mapping) else None
+        for module, own in config.items()
+        if "." in module and (isinstance(own, Mapping) or own is False)
+    }
+    return overridden(reader, formats, named) if named else formats
 
 
-def _bitsandbytes(reader: Reader, config: Config) -> RoleFormats:
-    """NF4 keeps an fp32 scale per 64 values, in 8 bits when they are quantised again."""
-    if config.get("load_in_8bit"):
-        return everywhere(reader, config, custom_format(8))
-    scale = 8 / 64 if config.get("bnb_4bit_use_double_quant") else 32 / 64
-    return everywhere(reader, config, custom_format(4 + scale))
+def _affine(config: Config) -> Format:
+    return custom_format(bits_of(config, "bits") + scale_and_offset(config.get("group_size", 64)))
+
+
+def _bare(reader: Reader, config: Config) -> RoleFormats:
+    """Bits without a method: taken as linears alone, which is the most they take."""
+    bits = bits_of(config, "bits", "w_bit", "num_bits")
+    fmt = grouped_format(bits, config.get("group_size", 128), True, {"4/128": "gptq"})
+    reader.note(
+        "assumed_quantization",
+        f"quantization_config: no quant_method; read as {bits:g}-bit weights of linear layers with"
+        " a scale per 128 values unless group_size says otherwise. Embedding and head are counted"
+        " in the model's own type, which is the most they can be",
+    )
+    return everywhere(reader, config, fmt)
 
 
 def _fixed(name: str) -> Callable[[Reader, Config], RoleFormats]:
@@ -118,7 +125,7 @@ def _group_format(group: Config, outer: str) -> Format:
     weights = group.get("weights")
     if not isinstance(weights, Mapping):
         raise ConfigError("quantization_config.config_groups: a group without weights")
-    bits, size = _bits(weights, "num_bits"), weights.get("group_size")
+    bits, size = bits_of(weights, "num_bits"), weights.get("group_size")
     active = isinstance(group.get("input_activations"), Mapping)
     layout = str(group.get("format") or outer)
     if weights.get("type") == "float":
@@ -156,7 +163,28 @@ def _targets(config: Config) -> dict[str, Format]:
 
 
 def _compressed(reader: Reader, config: Config) -> RoleFormats:
-    """compressed-tensors: config_groups of targets; "Linear" is every linear layer."""
+    """compressed-tensors: config_groups of targets; "Linear" is every linear layer.
+
+    A 2:4 sparsity stores half the values and a bit a value that says which.
+    """
+    sparsity = config.get("sparsity_config")
+    if isinstance(sparsity, Mapping) and not config.get("config_groups"):
+        formats = everywhere(reader, {**sparsity, **config}, get_format("bf16"))
+    else:
+        formats = _targeted(reader, config)
+    layouts = {str(config.get("format")), str((sparsity or {}).get("format"))}
+    if layouts & {"sparse-24-bitmask", "sparse-24", "marlin-24"}:
+        return {role: custom_format(fmt.bits / 2 + 1, fmt.compute) for role, fmt in formats.items()}
+    if "sparse-bitmask" in layouts:
+        reader.note(
+            "assumed_quantization",
+            "quantization_config.sparsity_config: zeros are left out of the file without a pattern;"
+            " all values are counted, which is the most they can be",
+        )
+    return formats
+
+
+def _targeted(reader: Reader, config: Config) -> RoleFormats:
     groups = _groups(config)
     for fmt, group in groups:
         if "Linear" in (strings(group.get("targets")) or ["Linear"]):
@@ -171,7 +199,7 @@ def _modelopt(reader: Reader, config: Config) -> RoleFormats:
     layers = config.get("quantized_layers")
     if isinstance(layers, Mapping) and layers:
         named = _targets(config) | {
-            name: get_format(_ALGORITHMS.get(str(entry.get("quant_algo")).upper(), "fp8"))
+            name: get_format(_algorithm(entry, name))
             for name, entry in layers.items()
             if isinstance(entry, Mapping)
         }
@@ -184,6 +212,16 @@ def _modelopt(reader: Reader, config: Config) -> RoleFormats:
     raise ConfigError(
         f"quantization_config.quant_algo: {algorithm!r}; accepted: " + ", ".join(_ALGORITHMS)
     )
+
+
+def _algorithm(entry: Config, module: str) -> str:
+    name = str(entry.get("quant_algo")).upper()
+    if name not in _ALGORITHMS:
+        raise ConfigError(
+            f"quantization_config.quantized_layers.{module}.quant_algo: {name!r}; accepted: "
+            + ", ".join(_ALGORITHMS)
+        )
+    return _ALGORITHMS[name]
 
 
 def _quark(reader: Reader, config: Config) -> RoleFormats:
@@ -217,12 +255,12 @@ METHODS: dict[str, Callable[[Reader, Config], RoleFormats]] = {
     "auto_round": _integers("gptq"),
     "exl2": _exl,
     "exl3": _exl,
-    "hqq": _hqq,
     "mlx": _mlx,
-    "bitsandbytes": _bitsandbytes,
+    "": _bare,
     "bitnet": _fixed("ternary"),
     "mxfp4": _mxfp4,
     "compressed-tensors": _compressed,
     "modelopt": _modelopt,
     "quark": _quark,
+    **WEIGHT_ONLY,
 }

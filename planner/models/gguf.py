@@ -54,7 +54,7 @@ def import_gguf(path: str | Path) -> ModelSpec:
     config = read_fields(header, architecture)
     stem = re.sub(r"-\d{5}-of-\d{5}$", "", path.name.removesuffix(".gguf"))
     try:
-        spec = import_config(config, stem, path.name)
+        spec = import_config(config, stem, path.name, whole=True)
     except ConfigError as error:
         raise ConfigError(f"{path.name}: {error}") from None
     mtp = _mtp_layers(header, architecture)

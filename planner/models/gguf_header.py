@@ -1,11 +1,13 @@
 """The header of a GGUF file: its metadata and the shapes and types of its tensors.
 
-Only the header is read, so the tensor data may be missing. Layout: GGUF specification, versions 2
-and 3 (``ggml/docs/gguf.md``): magic, version, counts, typed key-value pairs, tensor infos.
+Only the header is read: a file may end with it, but one that holds a part of the tensors it
+describes is refused. Layout: GGUF specification, versions 2 and 3 (``ggml/docs/gguf.md``): magic,
+version, counts, typed key-value pairs, tensor infos, then the tensors from an aligned offset.
 """
 
 from __future__ import annotations
 
+import math
 import mmap
 import re
 import struct
@@ -33,6 +35,8 @@ _SCALARS = {
 _TEXT, _ARRAY = 8, 9
 _KEPT = 4096
 """Longest array kept; longer ones (vocabularies) are skipped."""
+LARGEST_TENSOR = 10**13
+"""More values than this in one tensor are refused as absurd [value]."""
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})(?=\.gguf$)")
 
 
@@ -47,6 +51,8 @@ class Tensor:
     """Name of the ggml type, in lower case."""
     elements: int
     bytes: int
+    offset: int = 0
+    """Where its values begin, from the start of the tensors [byte]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class Header:
     tensors: Mapping[str, Tensor]
     missing: tuple[str, ...] = field(default=())
     """Names of split files that are not there."""
+    header_only: bool = False
+    """Whether a file ends with its header."""
 
 
 def read_header(path: Path) -> Header:
@@ -78,7 +86,8 @@ def read_header(path: Path) -> Header:
     for header in reversed(headers):
         metadata.update(header.metadata)
         tensors.update(header.tensors)
-    return Header(metadata, tensors, tuple(part.name for part in parts if not part.exists()))
+    missing = tuple(part.name for part in parts if not part.exists())
+    return Header(metadata, tensors, missing, any(header.header_only for header in headers))
 
 
 def _read_one(path: Path) -> Header:
@@ -120,7 +129,24 @@ class _Cursor:
             key = self.text()
             metadata[key] = self.value(self.unpack("I"))
         sizes = _type_sizes()
-        return Header(metadata, {t.name: t for t in (self.tensor(sizes) for _ in range(tensors))})
+        infos = [self.tensor(sizes) for _ in range(tensors)]
+        header_only = self.check_size(infos, metadata.get("general.alignment"))
+        return Header(metadata, {info.name: info for info in infos}, header_only=header_only)
+
+    def check_size(self, infos: list[Tensor], alignment: Any) -> bool:
+        """Return whether the file ends with its header; raises ConfigError if it is cut later."""
+        step = alignment if isinstance(alignment, int) and 1 <= alignment <= 2**20 else 32
+        start = -(-self.at // step) * step
+        size = len(self.view)
+        if size <= start:
+            return bool(infos)
+        last = max(infos, key=lambda info: info.offset + info.bytes, default=None)
+        if last is not None and start + last.offset + last.bytes > size:
+            raise ConfigError(
+                f"{self.path.name}: cut: tensor {last.name} ends at byte"
+                f" {start + last.offset + last.bytes} of a file of {size}"
+            )
+        return False
 
     def unpack(self, code: str) -> Any:
         (value,) = struct.unpack_from(self.order + code, self.view, self.at)
@@ -163,14 +189,17 @@ class _Cursor:
         if not 1 <= dimensions <= 8:
             raise IndexError
         shape = tuple(int(self.unpack("Q")) for _ in range(dimensions))
-        kind, _ = self.unpack("I"), self.unpack("Q")
+        kind, offset = self.unpack("I"), int(self.unpack("Q"))
         if kind not in sizes:
             raise ConfigError(f"{self.path.name}: tensor {name} is of unknown type {kind}")
         label, block, block_bytes = sizes[kind]
-        elements = 1
-        for size in shape:
-            elements *= size
-        return Tensor(name, shape, label, elements, elements // block * block_bytes)
+        elements = math.prod(shape)
+        if not 0 < elements <= LARGEST_TENSOR:
+            raise ConfigError(
+                f"{self.path.name}: tensor {name}: shape {list(shape)} is out of range; accepted:"
+                f" 1 to {LARGEST_TENSOR} values"
+            )
+        return Tensor(name, shape, label, elements, elements // block * block_bytes, offset)
 
 
 def _type_sizes() -> dict[int, tuple[str, int, int]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -11,9 +9,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from planner.models.decoder import EXPERTS, HIDDEN, LAYERS, Importer, Moe, Traits, decoder
+from planner.models.assumed import read_assumed
+from planner.models.decoder import HIDDEN, LAYERS, Importer
+from planner.models.defaults import class_defaults, flat_defaults, inner_type
+from planner.models.encoders import count_encoders
+from planner.models.files import indexed_bytes, load_json, stored_elsewhere
 from planner.models.reader import ConfigError, Reader, first_key
-from planner.models.spec import ModelSpec
+from planner.models.refusals import refuse
+from planner.models.spec import ModelSpec, Note
+from planner.precision import get_format
 
 FAMILIES = (
     "llama",
@@ -36,16 +40,16 @@ FAMILIES = (
     "mamba",
     "mamba_hybrids",
     "lfm2",
+    "lfm3",
+    "delta_hybrids",
+    "qwen_indexed",
+    "looped",
+    "jetmoe",
+    "ernie_vl",
+    "gated_latent",
+    "inkling",
 )
 """Modules of `planner.models.families`; each declares MODEL_TYPES, one importer a type."""
-
-LARGEST_FILE = 10_000_000
-"""Size of the largest config read [byte]."""
-
-CACHE_FIELDS = re.compile(
-    r"window|layer_types|layers_block_type|hybrid|pattern|mamba|ssm|linear_|conv|state|sparse|index_"
-)
-"""Names of fields that change what a layer keeps of a sequence."""
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
@@ -66,33 +70,49 @@ def family_types(family: str) -> dict[str, Importer]:
 
 
 def import_config(
-    config: Mapping[str, Any], model_id: str = "", source: str = "", family: str = ""
+    config: Mapping[str, Any],
+    model_id: str = "",
+    source: str = "",
+    family: str = "",
+    whole: bool = False,
 ) -> ModelSpec:
     """Return the ModelSpec of a parsed config.json.
 
-    An unknown `model_type` with sufficient fields is imported as a plain decoder, with a note;
-    raises ConfigError naming the missing field otherwise. `family`, one of FAMILIES, spares
-    loading the others where it is known.
+    An unknown `model_type` with sufficient fields is imported as a plain decoder between bounds,
+    with a note; raises ConfigError naming the missing field, or one that says it is none,
+    otherwise. `family`, one of FAMILIES, spares loading the others where it is known. A `whole`
+    config leaves no field to its class's default.
     """
-    spec, _ = read_config(config, model_id, source, family)
+    spec, _ = read_config(config, model_id, source, family, whole)
     return spec
 
 
 def read_config(
-    config: Mapping[str, Any], model_id: str = "", source: str = "", family: str = ""
+    config: Mapping[str, Any],
+    model_id: str = "",
+    source: str = "",
+    family: str = "",
+    whole: bool = False,
 ) -> tuple[ModelSpec, dict[str, Any]]:
     """Like `import_config`; also return the fields of the config that were used."""
     root = Reader(config)
+    root.whole = whole
     table = family_types(family) if family else importers()
     text = _text_reader(_text_reader(root, table), table)
-    named = root.text("model_type"), text.text("model_type")
+    named = text.text("model_type"), root.text("model_type")
+    refuse(root, text)
     importer = next((table[name] for name in named if name in table), read_assumed)
     spec = importer(text)
+    encoders = count_encoders(text)
+    _note_defaults(root)
     spec = replace(
         spec,
         id=model_id,
-        model_type=next(filter(None, named), "unknown"),
+        model_type=root.text("model_type") or named[0] or "unknown",
         source=source,
+        vision_params=encoders.vision,
+        audio_params=encoders.audio,
+        encoder_range=encoders.range,
         notes=spec.notes + tuple(root.notes),
     )
     return spec, root.used
@@ -102,97 +122,72 @@ def _text_reader(reader: Reader, table: Mapping[str, Importer]) -> Reader:
     """Return a reader of the nested object that describes the text decoder, if there is one."""
     name = first_key(reader.config, _NESTED)
     inner = reader.config[name] if name else None
+    if name is None or inner is None:
+        return _with_defaults(reader)
     if not isinstance(inner, Mapping):
-        return reader
+        raise ConfigError(f"{reader.path}{name}: {str(inner)[:40]!r} is no JSON object")
     sized = first_key(inner, HIDDEN + LAYERS) or first_key(inner, _NESTED)
+    sized = sized or inner_type(reader.text("model_type"), name)
     known = not first_key(reader.config, HIDDEN) and str(inner.get("model_type")) in table
-    return (reader.nested(name or "") or reader) if sized or known else reader
+    nested = reader.nested(name) if sized or known else None
+    return _with_defaults(reader if nested is None else nested, name)
 
 
-def read_assumed(reader: Reader) -> ModelSpec:
-    """Read a config of unknown model_type as a plain decoder, and note what was assumed."""
-    name = reader.text("model_type")
-    kind = f"model_type {name!r} is unknown" if name else "there is no model_type"
-    traits, reading = assumed_traits(reader)
-    try:
-        spec = decoder(traits)(reader)
-    except ConfigError as error:
-        raise ConfigError(f"{error} ({kind})") from error
-    unread = _unread(reader)
-    reading += f"; not read: {', '.join(unread)}" if unread else ""
-    reader.note("assumed_architecture", f"{kind}: read as {reading}")
-    return spec
+def _with_defaults(reader: Reader, name: str = "") -> Reader:
+    """Give `reader` the class defaults of its type, which its outer object may imply."""
+    own = reader.text("model_type")
+    if reader.outer is None:
+        reader.class_defaults = flat_defaults(own)
+    else:
+        implied = inner_type(reader.outer.text("model_type"), name)
+        reader.class_defaults = class_defaults(own or implied)
+    return reader
 
 
-def _unread(reader: Reader) -> list[str]:
-    """Return fields that were not read and may say that layers keep less cache, or a state."""
-    config = reader.config
-    plain: list[Any] = [None, False, "full_attention", "attention"]
-    if config.get("use_sliding_window") is False:
-        plain.append(config.get("sliding_window"))
-    return [
-        name
-        for name, value in config.items()
-        if name not in reader.used
-        and CACHE_FIELDS.search(name)
-        and not all(item in plain for item in (value if isinstance(value, list) else [value]))
-    ]
-
-
-def assumed_traits(reader: Reader) -> tuple[Traits, str]:
-    """Return traits for an unknown model_type, from the fields it has, and them in words."""
-    latent, moe = reader.has("kv_lora_rank"), reader.has(*EXPERTS)
-    traits = Traits(
-        qkv_bias=first_key(reader.config, ("attention_bias", "qkv_bias", "use_bias")) or False,
-        mlp_bias="mlp_bias",
-        latent=latent,
-        moe=Moe(shared_width=("shared_expert_intermediate_size",)) if moe else None,
-    )
-    attention = "latent attention (MLA)" if latent else "grouped-query attention"
-    mlp = "a mixture of gated experts" if moe else "a gated MLP"
-    return traits, f"a pre-norm decoder with {attention} and {mlp}"
+def _note_defaults(root: Reader) -> None:
+    if root.assumed:
+        fields = ", ".join(f"{name} {value}" for name, value in sorted(root.assumed.items()))
+        root.note("class_defaults", f"not in the file, so the default of its class: {fields}")
 
 
 def import_file(path: Path | str) -> ModelSpec:
     """Return the ModelSpec of a config.json (any name) or of a directory holding one.
 
-    A hf_quant_config.json beside it says how weights are stored where the config does not. Raises
-    ConfigError, naming file and problem, for what is missing, malformed, too large or unusable.
+    A hf_quant_config.json beside it says how weights are stored where the config does not, and an
+    index of safetensors how many bytes they take. Raises ConfigError, naming file and problem, for
+    what is missing, malformed, too large or unusable.
     """
     path = Path(path)
     file = path / "config.json" if path.is_dir() else path
     config = load_json(file)
-    beside = file.with_name("hf_quant_config.json")
-    if file.name == "config.json" and "quantization_config" not in config and beside.is_file():
-        stored = load_json(beside).get("quantization")
-        if isinstance(stored, Mapping):
-            config["quantization_config"] = {"quant_method": "modelopt", **stored}
+    if "quantization_config" not in config and (stored := stored_elsewhere(file)):
+        config["quantization_config"] = stored
     name = file.stem if file.stem != "config" else file.resolve().parent.name
     try:
-        return import_config(config, name, str(path))
+        return with_total(import_config(config, name, str(path)), indexed_bytes(file))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def load_json(file: Path) -> dict[str, Any]:
-    """Return the JSON object in a file of at most LARGEST_FILE bytes; raises ConfigError."""
-    try:
-        size = file.stat().st_size
-        if size > LARGEST_FILE:
-            raise ConfigError(f"{file}: {size} bytes; a config has at most {LARGEST_FILE}")
-        config = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
-    except RecursionError:
-        raise ConfigError(f"{file}: nested too deeply") from None
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}") from error
-    except ConfigError:
-        raise
-    except ValueError as error:
-        raise ConfigError(f"{file}: not valid JSON: {error}") from error
-    if not isinstance(config, dict):
-        raise ConfigError(f"{file}: expected a JSON object, got {type(config).__name__}")
-    return config
+def with_total(spec: ModelSpec, total: int | None) -> ModelSpec:
+    """Return `spec` with the bytes its files hold by their index, where that is known [byte].
 
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    Files may hold prediction layers and a copy of a tied head besides; what neither explains is
+    kept apart and counts as weights, with a note.
+    """
+    if total is None:
+        return spec
+    beside = {0.0, spec.mtp_bytes()}
+    if spec.tied_embeddings:
+        head = spec.lm_head_params * get_format(spec.dtype).bytes
+        beside |= {extra + head for extra in beside}
+    counted = spec.weights_bytes() + spec.encoder_bytes
+    unread = min((total - counted - extra for extra in beside), key=abs)
+    if abs(unread) <= 1e-3 * total:
+        return spec
+    note = Note(
+        "index_total",
+        f"the index of safetensors says {total:,} bytes, the config {round(total - unread):,}:"
+        f" the difference of {round(unread):+,} bytes counts as weights",
+    )
+    return replace(spec, unread_bytes=unread, notes=(*spec.notes, note))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from planner.models.reader import Reader
-from planner.precision import Format, get_format
+from planner.precision import Format, custom_format, get_format
 
 RoleFormats = dict[str, Format]
 """Format of each role of weights that a checkpoint's quantisation names."""
@@ -23,6 +23,8 @@ _SKIPPED = (
     "modules_to_not_convert",
     "exclude_modules",
     "skip_modules",
+    "llm_int8_skip_modules",
+    "linear_weights_not_to_quantize",
     "exclude",
 )
 _ATTENTION = (
@@ -59,6 +61,15 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     ),
 }
 """Modules that stand for a role, below `layers.N.`."""
+
+
+_MATRICES: dict[str, tuple[str, ...]] = {
+    "attention": tuple(f"self_attn.{name}_proj" for name in "qkvo"),
+    "mlp": tuple(f"mlp.{name}_proj" for name in ("gate", "up", "down")),
+    "experts": tuple(f"mlp.experts.1.{name}_proj" for name in ("gate", "up", "down")),
+    "shared_experts": tuple(f"mlp.shared_experts.{name}_proj" for name in ("gate", "up", "down")),
+}
+"""All matrices of a role, where lists of modules set some apart."""
 
 
 class Modules:
@@ -155,6 +166,44 @@ def everywhere(reader: Reader, config: Mapping[str, Any], fmt: Format) -> RoleFo
     return formats or {"experts": fmt}
 
 
+def overridden(
+    reader: Reader, formats: RoleFormats, named: Mapping[str, Format | None]
+) -> RoleFormats:
+    """Return `formats` with the exceptions a list of modules makes; None keeps one as it is.
+
+    Where a role's modules differ, its format is their mean, with a note.
+    """
+    modules = Modules(named)
+    result: RoleFormats = {}
+    plain = get_format("bf16")
+    mixture = any("expert" in field for field in reader.config)
+    for role, names in SAMPLES.items():
+        usual = formats.get(role) or plain
+        hits = [
+            modules.find(f"layers.{index}.{module}")
+            for module in _MATRICES.get(role, names)
+            for index in _sampled(reader, role, False)
+        ]
+        kinds = [usual if hit is None else named[hit] or plain for hit in hits]
+        bits = sum(fmt.bits for fmt in kinds) / len(kinds)
+        common = max(set(kinds), key=kinds.count)
+        if len(set(kinds)) > 1 and (mixture or "expert" not in role):
+            reader.note(
+                "mixed_quantization",
+                f"quantization_config: modules of {role} are stored in {len(set(kinds))} formats;"
+                f" counted at their mean of {bits:.4g} bits",
+            )
+            result[role] = custom_format(round(bits, 4), common.compute)
+        elif common is not plain:
+            result[role] = common
+    for name, role in (("lm_head", "head"), ("embed_tokens", "embedding")):
+        hit = modules.find(name)
+        fmt = formats.get(role) if hit is None else named[hit]
+        if fmt is not None:
+            result[role] = fmt
+    return result
+
+
 def by_name(reader: Reader, named: Mapping[str, Format], trimmed: bool) -> RoleFormats:
     """Resolve formats listed module by module; of a cut list, unseen roles follow their like."""
     formats: RoleFormats = {}
@@ -180,5 +229,12 @@ def by_name(reader: Reader, named: Mapping[str, Format], trimmed: bool) -> RoleF
             "assumed_quantization",
             "quantization_config: its list of modules is cut in"
             " this source; modules like those shown are taken to be alike",
+        )
+    elif not formats:
+        shown = ", ".join(list(named)[:3])
+        reader.note(
+            "no_target",
+            f"quantization_config: none of its targets ({shown}) is a module that is known;"
+            " weights are counted in the model's own type, which is the most they can be",
         )
     return formats

@@ -35,6 +35,17 @@ class Formats:
     state: Format
     checkpoint: bool = True
     """Whether these are the checkpoint's own, so that its per-layer exceptions apply."""
+    index: Format | None = None
+    """Format of an indexer's cached keys; None is the cache's."""
+
+    @property
+    def index_kv(self) -> Format:
+        """Format of an indexer's cached keys."""
+        return self.index or self.kv
+
+    def of_cache(self, cache: Cache) -> Format:
+        """Return the format of a cache."""
+        return self.index_kv if cache.index else self.kv
 
     @classmethod
     def of(

@@ -26,29 +26,41 @@ def read_quantization(reader: Reader) -> Quantization:
         raise ConfigError("quantization_config: expected an object")
     from planner.models.dialects import METHODS  # most configs have no quantisation
 
-    method = _method(config)
+    mlx = reader.has("quantization") or "mode" in config
+    method = _method(config, mlx)
+    if method == "mlx" and not mlx and config.get("quant_method") is None:
+        reader.note(
+            "assumed_quantization",
+            "quantization_config: no quant_method; read as MLX writes it, with embedding and head"
+            " as narrow as the rest",
+        )
     read = METHODS.get(method)
     if read is None:
         reader.note(
             "unknown_quantization",
-            f"quantization_config: method {method!r} is unknown;"
-            " weights are counted in the model's own type",
+            f"quantization_config: method {method!r} is unknown; weights are counted in the"
+            " model's own type, which is the most they can be",
         )
         return Quantization(method)
     formats = read(reader, config)
     if reader.text("expert_dtype") == "fp4" and "experts" in formats:
         formats["experts"] = get_format("mxfp4")
-    return Quantization(_label(method, formats), formats, _cache(config))
+    return Quantization(_label(method, formats) or "bits", formats, _cache(config))
 
 
-def _method(config: Config) -> str:
+def _method(config: Config, mlx: bool) -> str:
+    """Return the name of the dialect; MLX's has none, and stands under `quantization` (`mlx`)."""
     algorithm = config.get("quant_algo")
     if isinstance(algorithm, str):
         return "modelopt"
     method = config.get("quant_method")
     if isinstance(method, str):
         return method.lower()
-    return "compressed-tensors" if "config_groups" in config else "mlx"
+    if method is not None:
+        raise ConfigError(f"quantization_config.quant_method: {method!r:.40} is not a text")
+    if "config_groups" in config or "sparsity_config" in config:
+        return "compressed-tensors"
+    return "mlx" if mlx or "group_size" in config else ""
 
 
 def _label(method: str, formats: RoleFormats) -> str:

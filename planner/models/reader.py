@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.errors import InvalidInput
+from planner.models.defaults import ties_inside
 from planner.models.spec import Note
 
 LARGEST = {"layers": 4096, "hidden": 2**20, "heads": 2**16, "experts": 2**16, "default": 10**9}
@@ -34,8 +35,10 @@ class Reader:
     """A view of one (possibly nested) config that validates, and remembers what was used.
 
     `used` collects the fields an importer read, which is what the catalogue keeps of a config;
-    `notes` what it had to assume. A reader that `inherits` looks for every field it lacks in its
-    parent, others for those of `OUTER`.
+    `notes` what it had to assume, `assumed` the defaults that stood in for fields it lacks:
+    `defaults` of the family, else `class_defaults` of the type; not those of a `whole` config,
+    which leaves out what it does not have. A reader that `inherits` looks for every field it lacks
+    in its parent, others for those of `OUTER`.
     """
 
     def __init__(
@@ -55,7 +58,10 @@ class Reader:
         self.inherits = inherits
         self.used: dict[str, Any] = {}
         self.notes: list[Note] = parent.notes if parent else []
+        self.assumed: dict[str, Any] = parent.assumed if parent else {}
         self.defaults: Mapping[str, Any] = {}
+        self.class_defaults: Mapping[str, Any] = {}
+        self.whole: bool = parent.whole if parent else False
 
     def nested(self, *names: str) -> Reader | None:
         """Return a reader of the first of `names` that holds an object, or None."""
@@ -63,6 +69,9 @@ class Reader:
             value = self.config.get(name)
             if isinstance(value, Mapping):
                 child = Reader(value, f"{self.path}{name}.", self)
+                before = self.used.get(name)
+                if isinstance(before, dict) and before is not value:
+                    child.used = before
                 self.used[name] = child.used
                 return child
         return None
@@ -78,8 +87,8 @@ class Reader:
     def raw(self, *names: str) -> Any:
         """Return the first value among `names` that is present and not null, else None.
 
-        A field may stand in the object around this one (see the class). A field in neither has the
-        value of `defaults`, if any: an explicit null is not a missing field.
+        A field may stand in the object around this one (see the class). A field in neither has its
+        default, if any: an explicit null is not a missing field.
         """
         for name in names:
             if self.config.get(name) is not None:
@@ -91,7 +100,28 @@ class Reader:
                 return value
         if any(self.stated(name) for name in names):
             return None
-        return next((self.defaults[name] for name in names if name in self.defaults), None)
+        return self._default(names)
+
+    def _default(self, names: tuple[str, ...]) -> Any:
+        for defaults in (self.defaults, {} if self.whole else self.class_defaults):
+            for name in names:
+                if name in defaults:
+                    if defaults[name] not in (None, 0, 1, []):  # switches and steps say little
+                        self.assumed[f"{self.path}{name}"] = defaults[name]
+                    return defaults[name]
+        return None
+
+    def tied(self, default: bool) -> bool:
+        """Return whether head and embedding are one table.
+
+        Where the objects around a text_config say it too, the outermost decides, as in the
+        reference implementation; an outer class without the field ties nothing. `default` is the
+        family's own.
+        """
+        deciding = _outermost(self, "tie_word_embeddings")
+        if deciding is self and self.outer and not ties_inside(self.outer.text("model_type")):
+            return False
+        return deciding.flag("tie_word_embeddings", default=default)
 
     def stated(self, name: str) -> bool:
         """Return whether `name` is in the file at all, be it null."""
@@ -158,7 +188,7 @@ class Reader:
         value = self.raw(*names)
         if value is None:
             return default
-        if not isinstance(value, (bool, int)):
+        if not isinstance(value, (bool, int)) or value not in (0, 1):
             raise ConfigError(f"{self.path}{self.stating(*names)}: {value!r} is not true or false")
         return bool(value)
 
@@ -178,7 +208,7 @@ class Reader:
             return None
         if not isinstance(value, list) or len(value) > LARGEST["layers"]:
             raise ConfigError(
-                f"{self.path}{names[0]}: expected a list of at most {LARGEST['layers']}"
+                f"{self.path}{self.stating(*names)}: expected a list of at most {LARGEST['layers']}"
             )
         return value
 
@@ -186,8 +216,21 @@ class Reader:
         """Return a list with an entry for each of `layers` layers (longer lists are cut)."""
         values = self.sequence(*names)
         if values is not None and len(values) < layers:
-            raise ConfigError(f"{self.path}{names[0]}: {len(values)} entries for {layers} layers")
+            raise ConfigError(
+                f"{self.path}{self.stating(*names)}: {len(values)} entries for {layers} layers"
+            )
         return None if values is None else values[:layers]
+
+
+def _outermost(reader: Reader, name: str) -> Reader:
+    """Return the outermost reader around `reader` whose object states `name`, else itself."""
+    stating = reader
+    outer = reader.outer
+    while outer is not None:
+        if outer.config.get(name) is not None:
+            stating = outer
+        outer = outer.outer
+    return stating
 
 
 def every(period: int, layers: int, offset: int = 0) -> list[bool]:

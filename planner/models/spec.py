@@ -59,11 +59,22 @@ class ModelSpec:
     """Multi-token-prediction layers; not counted in `total_params`."""
     mtp_other_params: int = 0
     vision_params: int = 0
-    """Parameters of an image encoder, where known: loaded by engines, not used to decode [-]."""
+    """Parameters of image and video encoders and their projection: loaded by engines, unless told
+    not to, and not used to decode [-]."""
+    audio_params: int = 0
+    """Those of an audio encoder [-]."""
+    params_range: tuple[int, int] | None = None
+    """Least and most `total_params` where the architecture is assumed, not known [-]."""
+    encoder_range: tuple[int, int] | None = None
+    """Least and most `encoder_params` where an encoder's type is not known [-]."""
+    unread_bytes: float = 0.0
+    """Bytes the checkpoint's files hold beyond what its config explains; negative where fewer."""
     max_context: int | None = None
     state_dtype: str | None = None
     """Format the checkpoint asks for its recurrent state in."""
     source: str = ""
+    unchecked: bool = False
+    """Whether its fields were recalled and never compared with a published copy."""
     notes: tuple[Note, ...] = ()
 
     def _parts(
@@ -107,6 +118,16 @@ class ModelSpec:
         """Parameters of the network that decodes, without multi-token-prediction layers [-]."""
         head = 0 if self.tied_embeddings else self.lm_head_params
         return self.embedding_params + head + self.other_params + _stored_params(self.groups)
+
+    @property
+    def encoder_params(self) -> int:
+        """Parameters of all encoders beside the decoder [-]."""
+        return self.vision_params + self.audio_params
+
+    @property
+    def encoder_bytes(self) -> float:
+        """Bytes of them in the model's own type [byte]."""
+        return self.encoder_params * get_format(self.dtype).bytes
 
     @cached_property
     def routed_params(self) -> int:
@@ -207,7 +228,15 @@ class ModelSpec:
         if not self.tied_embeddings:
             total += self.lm_head_params * formats.weights["head"].bytes / tp
         total += self.other_params * own
+        if formats.checkpoint:
+            total += self.unread_bytes / tp
         return total + sum(_group_bytes(g, formats, own, tp, ranks) for g in self.groups)
+
+    def mtp_bytes(self) -> float:
+        """Bytes of the multi-token-prediction layers as stored [byte]."""
+        formats, own = self.formats(), self._vector_bytes()
+        layers = sum(_group_bytes(group, formats, own, 1, 1) for group in self.mtp)
+        return self.mtp_other_params * own + layers
 
     def _vector_bytes(self) -> float:
         return get_format(self.quantization.vectors or self.dtype).bytes

@@ -10,7 +10,23 @@ from planner.models.reader import ConfigError, Reader
 Windows = Callable[[Reader, int], list[float]]
 """Reads the window of each of so many layers; infinity attends to everything [token]."""
 
-_SLIDING = ("sliding_attention", "local_attention", "chunked_attention")
+_SLIDING = ("sliding", "local", "chunked", "window")
+
+
+SIZES = ("sliding_window", "sliding_window_size", "window_size", "attention_window_size")
+"""Names of a window's size."""
+PERIODS = (
+    "sliding_window_pattern",
+    "_sliding_window_pattern",
+    "layer_switch",
+    "global_attn_every_n_layers",
+)
+"""Fields that say of how many layers one attends to everything."""
+
+
+def slides(kind: object) -> bool:
+    """Return whether a kind of layer, as `layer_types` names it, attends to a window."""
+    return isinstance(kind, str) and any(word in kind for word in _SLIDING)
 
 
 def full(reader: Reader, layers: int) -> list[float]:
@@ -24,9 +40,9 @@ def window_size(reader: Reader, default: float = math.inf) -> float:
 
     One that no sequence of the model's context can fill is none either.
     """
-    if not reader.has("sliding_window"):
-        return math.inf if reader.stated("sliding_window") else default
-    window = reader.size("sliding_window", zero=True) or math.inf
+    if not reader.has(*SIZES):
+        return math.inf if any(reader.stated(name) for name in SIZES) else default
+    window = reader.size(*SIZES, zero=True) or math.inf
     longest = reader.optional_size("max_position_embeddings")
     return math.inf if longest and window >= longest else window
 
@@ -46,34 +62,35 @@ def switched(reader: Reader, layers: int) -> list[float]:
         return [math.inf] * layers
     kinds = reader.pattern(layers, "layer_types")
     first = reader.size("max_window_layers", default=28, zero=True)
-    sliding = [kind in _SLIDING for kind in kinds] if kinds else [i >= first for i in range(layers)]
+    sliding = [slides(kind) for kind in kinds] if kinds else [i >= first for i in range(layers)]
     window = window_size(reader, 4096)
-    return [window if slides else math.inf for slides in sliding]
+    return [window if near else math.inf for near in sliding]
 
 
-def patterned(period: int | None, window: float) -> Windows:
+def patterned(period: int | None, window: float, first: bool = False) -> Windows:
     """Layers alternate: `layer_types` wins, then `sliding_window_pattern`, then `period`.
 
-    Of every `period` layers the last is full; a pattern may be a text such as "LLLG".
+    Of every `period` layers the last is full, or the `first`; a pattern may be a text such as
+    "LLLG".
     """
 
     def read(reader: Reader, layers: int) -> list[float]:
         kinds = reader.pattern(layers, "layer_types")
         size = window_size(reader, window)
         if kinds:
-            return [size if kind in _SLIDING else math.inf for kind in kinds]
-        stated = reader.raw("sliding_window_pattern", "_sliding_window_pattern", "layer_switch")
+            return [size if slides(kind) else math.inf for kind in kinds]
+        stated = reader.raw(*PERIODS)
         pattern = period if stated is None else stated
         if isinstance(pattern, str) and pattern and set(pattern) <= set("LG"):
             sliding = [pattern[i % len(pattern)] == "L" for i in range(layers)]
         elif isinstance(pattern, int) and pattern >= 1:
-            sliding = [(i + 1) % pattern != 0 for i in range(layers)]
+            sliding = [(i if first else i + 1) % pattern != 0 for i in range(layers)]
         elif pattern is None:
             sliding = [False] * layers
         else:
             raise ConfigError(
                 f"{reader.path}sliding_window_pattern: {pattern!r}; accepted: a period or L and G"
             )
-        return [size if slides else math.inf for slides in sliding]
+        return [size if near else math.inf for near in sliding]
 
     return read

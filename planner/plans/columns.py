@@ -66,7 +66,7 @@ def grid_columns(
     """
     batch = batches[:, None]
     figures = columns(deployment, replicas, deployment.passes(batch, contexts), batch)
-    most = np.array([deployment.memory.max_batch(context) for context in contexts.tolist()])
+    most = deployment.memory.max_batch(contexts)
     return {**figures, "fits": batch <= most}
 
 

@@ -14,6 +14,7 @@ from planner.plans.advice import Question, levers
 from planner.plans.columns import Column, columns
 from planner.plans.editions import current_editions
 from planner.plans.kernels import kernel_rows
+from planner.plans.memory import fit_notes, memory_fields
 from planner.scenario import DEFAULT_CONTEXT, Scenario
 from planner.step.limits import DecodeLimits
 from planner.step.timing import BOUNDS
@@ -42,7 +43,7 @@ def plan_deployment(
     batches = scenario.batch or _powers(fit)
     limits = deployment.limits(context)
     notes.append(_nearness_note(scenario, deployment))
-    notes += _fit_notes(deployment, scenario, batches, context, fit)
+    notes += fit_notes(deployment, scenario.batch, context, fit)
     notes += _load_notes(scenario, deployment, batches, context, fit)
 
     passes = deployment.passes_on_grid(tuple(batches), tuple(contexts))
@@ -52,7 +53,7 @@ def plan_deployment(
     fields = {
         "scenario": _filled(scenario, deployment, batches, contexts),
         "limits": _limits(limits),
-        "memory": _memory(deployment, limits, fit, min(batches)),
+        "memory": memory_fields(deployment, limits, fit, min(batches)),
         "points": _points(figures, batches, contexts),
         "serving": _serving(scenario, deployment),
         "kernels": kernel_rows(deployment, passes),
@@ -119,31 +120,6 @@ def _powers(most: int) -> list[int]:
     return sorted({2**n for n in range(most.bit_length())} | {most})
 
 
-def _fit_notes(
-    deployment: Deployment, scenario: Scenario, batches: list[int], context: int, fit: int
-) -> list[Note]:
-    if deployment.memory.kv_pool_bytes_per_gpu < 0:
-        need = deployment.memory.weights_bytes_per_gpu / 1e9
-        usable = (deployment.memory.kv_pool_bytes_per_gpu / 1e9) + need
-        return [
-            Note(
-                "weights_do_not_fit",
-                f"weights take {need:.1f} GB per GPU of {usable:.1f} GB usable",
-            )
-        ]
-    if scenario.batch and max(batches) > fit:
-        return [
-            Note(
-                "infeasible_batch",
-                f"batch {max(batches)} does not fit: memory holds {fit} sequences of {context} "
-                f"tokens",
-            )
-        ]
-    if not scenario.batch and fit < 1:
-        return [Note("infeasible_batch", f"not one sequence of {context} tokens fits")]
-    return []
-
-
 def _filled(
     scenario: Scenario, deployment: Deployment, batches: list[int], contexts: list[int]
 ) -> Scenario:
@@ -167,24 +143,6 @@ def _limits(limits: DecodeLimits) -> answer.Limits:
         crossover_reason=limits.crossover_reason,
         weights_equal_kv_batch=limits.weights_equal_kv_batch,
         knee_batch=limits.knee_batch,
-    )
-
-
-def _memory(
-    deployment: Deployment, limits: DecodeLimits, fit: int, least: int
-) -> answer.MemoryAnswer:
-    memory = deployment.memory
-    crossover = limits.crossover_batch
-    return answer.MemoryAnswer(
-        fits=fit >= least,
-        weights_bytes_per_gpu=memory.weights_bytes_per_gpu,
-        kv_bytes_per_token=memory.kv_bytes_per_token,
-        state_bytes_per_sequence=memory.state_bytes_per_sequence,
-        kv_pool_bytes_per_gpu=max(0.0, memory.kv_pool_bytes_per_gpu),
-        kv_pool_tokens=memory.kv_pool_tokens,
-        max_batch=fit,
-        max_context=memory.max_context(least, deployment.spec.max_context or 2**24),
-        crossover_fits=None if crossover is None else crossover <= fit,
     )
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner import answer
 from planner.deployment import Deployment, Options, deploy
+from planner.engines.settings import InvalidSetting, MemorySettings
 from planner.engines.support import check_version
 from planner.hw import Accelerator, get_accelerator, list_accelerators, price_per_hour
 from planner.models import get_model
@@ -17,12 +18,12 @@ from planner.models.spec import Note
 from planner.plans.columns import columns
 from planner.plans.editions import current_editions
 from planner.plans.targets import largest_batch
-from planner.scenario import DEFAULT_CONTEXT, Count, Positive, Short
+from planner.scenario import DEFAULT_CONTEXT, Count, EngineSettings, Positive, Short
 from planner.step.parallel import InvalidSharding, Sharding
 from planner.step.timing import BOUNDS
 from planner.workload.distributions import Tokens
 
-Binds = Literal["memory", "tpot", "knee", "crossover"]
+Binds = Literal["memory", "engine_cap", "tpot", "knee", "crossover"]
 
 MOST_RANKS = 64
 """Largest tensor-parallel degree tried [-]."""
@@ -30,10 +31,8 @@ WITHOUT_DOMAIN = 8
 """Cards a host without a scale-up link is tried with, over PCIe [-]."""
 
 
-class RecommendationRequest(BaseModel):
+class RecommendationFields(BaseModel):
     """A model, a context and an optional TPOT limit, over some accelerators or all."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: Short | dict[str, Any]
     context: Tokens = DEFAULT_CONTEXT
@@ -50,6 +49,12 @@ class RecommendationRequest(BaseModel):
     kv: Short | None = None
     engine: Short | None = None
     engine_version: Short | None = None
+
+
+class RecommendationRequest(EngineSettings, RecommendationFields):
+    """What is wanted of which model, and the settings of the engine's memory."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Option(answer.Answer):
@@ -148,11 +153,20 @@ def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[D
     """Return the deployments that hold the model, fewest ranks first, or why none does."""
     reason = ""
     spec = get_model(request.model)
-    options = Options(request.weights, request.kv, request.engine, request.engine_version)
+    options = Options(
+        request.weights,
+        request.kv,
+        request.engine,
+        request.engine_version,
+        MemorySettings.of(request),
+    )
     deployments: list[Deployment] = []
     for ranks in _degrees(request, accelerator):
         try:
             deployment = deploy(spec, accelerator, Sharding(tp=ranks), options)
+        except InvalidSetting as error:
+            reason = str(error)
+            continue
         except InvalidSharding:
             if deployments:
                 break
@@ -176,13 +190,14 @@ def batch_to_run(
 ) -> tuple[int, Binds]:
     """Return the batch to run and what binds it; 0 where one sequence misses the limit.
 
-    The smallest of: the sequences memory holds, the largest batch within the TPOT limit (without a
-    limit: the knee, past which a sequence adds less than half), and the crossover, past which
-    arithmetic binds and TPOT grows as fast as the batch.
+    The smallest of: the sequences memory holds or the engine runs at most, the largest batch within
+    the TPOT limit (without a limit: the knee, past which a sequence adds less than half), and the
+    crossover, past which arithmetic binds and TPOT grows as fast as the batch.
     """
     most = deployment.memory.max_batch(context)
     limits = deployment.limits(context)
-    caps: dict[Binds, int] = {"memory": most}
+    held: Binds = "engine_cap" if deployment.memory.capped(context) else "memory"
+    caps: dict[Binds, int] = {held: most}
     if limit_s is None:
         caps["knee"] = limits.knee_batch
     else:

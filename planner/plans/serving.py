@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner import answer
-from planner.deployment import Deployment, deploy, options_of
+from planner.deployment import Deployment, deploy, prompt_options
 from planner.errors import InvalidInput
 from planner.models.spec import Note
 from planner.roofline import Array, Numeric
@@ -106,7 +106,7 @@ def _workers(scenario: Scenario, deployment: Deployment) -> Workers:
         workers.attention_dp or scenario.attention_dp,
     )
     try:
-        prefill = deploy(deployment.spec, deployment.accelerator, split, options_of(scenario))
+        prefill = deploy(deployment.spec, deployment.accelerator, split, prompt_options(scenario))
     except InvalidInput as error:
         raise InvalidInput(f"disaggregated.{error}") from error
     return Workers(

@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.deployment import Deployment
 from planner.engines.memory import plan_memory
+from planner.engines.settings import MemorySettings
 from planner.precision import get_format
 from planner.roofline import Array
 from planner.runs.harness import harness_of
@@ -43,7 +44,7 @@ def room_of_run(
         deployment.sharding,
         formats,
         deployment.engine,
-        TUNED_FRACTION,
+        MemorySettings(memory_fraction=TUNED_FRACTION),
     )
     held = (clients <= room_for(deployment, isl, osl, memory)) | (memory.kv_pool_bytes_per_gpu <= 0)
     return np.where(tight & held, clients, room)

@@ -10,6 +10,7 @@ from planner.calibration import subject_of
 from planner.calibration.subject import DEFAULT, TUNED
 from planner.deployment import Deployment, Options, deploy
 from planner.engines.names import engine_names, spellings
+from planner.engines.setting_columns import settings_of
 from planner.hw import Accelerator, Link, UnsupportedFormat, get_accelerator
 from planner.models import get_model
 from planner.models.spec import ModelSpec
@@ -45,7 +46,8 @@ def setup(row: Row) -> Setup:
     split = _split(row)
     kv = row.inputs.get("kv_dtype") or None
     known = engine if engine in engine_names() else None
-    options = Options(weights, kv, known, row.inputs["engine_version"] or None)
+    version = row.inputs["engine_version"] or None
+    options = Options(weights, kv, known, version, settings_of(row.inputs))
     if accelerator.link.bytes_per_s is None and split.gpus > 1:
         notes = (*notes, f"{accelerator.id} has no link on record: PCIe 4.0 x16 assumed")
         accelerator = _on_pcie(accelerator)
@@ -103,10 +105,10 @@ STORED = re.compile(r"-(FP8|NVFP4|MXFP4|AWQ|GPTQ|INT4|INT8)$", re.IGNORECASE)
 
 
 def _stated(row: Row, spec: ModelSpec) -> str:
-    """The row's weight format; the bits of its file where that is a mix of formats."""
+    """The row's weight format; the bits of its file where that is a mix, as i-quants' are."""
     stated = row.inputs["weight_format"].lower()
     size = row.number("weight_gb")
-    if size and get_known(stated) is None:
+    if size and (get_known(stated) is None or stated.startswith("iq")):
         return f"{min(max(size * 8e9 / spec.total_params, 1.0), 32.0):.3f}bit"
     words = in_words(stated)
     return words if get_known(words) else stated

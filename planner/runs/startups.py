@@ -6,14 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from planner.engines.memory import EngineMemory, engine_report
+from planner.deployment import Deployment, Options, deploy
 from planner.engines.profiles import get_engine
+from planner.engines.report import EngineMemory, engine_report
+from planner.engines.setting_columns import settings_of
+from planner.engines.settings import DEFAULTS, MemorySettings
 from planner.errors import InvalidInput
 from planner.hw import get_accelerator
 from planner.models import UnknownModel, get_model
-from planner.models.parts import Formats
 from planner.models.spec import ModelSpec
-from planner.precision import UnknownFormat, get_format
+from planner.precision import get_format
 from planner.step.parallel import Sharding
 
 
@@ -32,17 +34,17 @@ class StartUp:
     config_file: str = ""
     tp: int = 1
     pp: int = 1
-    fraction: float | None = None
-    max_model_len: int | None = None
+    settings: MemorySettings = DEFAULTS
     weight_format: str = ""
     kv_dtype: str = ""
     kv_layout: str = ""
 
     @classmethod
     def of(cls, row: Mapping[str, str]) -> StartUp:
-        """Return the start-up of a CSV row; blank cells take the engine's defaults."""
-        fraction = row.get("gpu_memory_utilization") or ""
-        longest = row.get("max_model_len") or ""
+        """Return the start-up of a CSV row; blank cells take the engine's defaults.
+
+        Raises InvalidSetting.
+        """
         return cls(
             model=row["model"],
             engine=row["engine"],
@@ -51,8 +53,7 @@ class StartUp:
             config_file=row.get("config_file") or "",
             tp=int(float(row.get("tp") or 1)),
             pp=int(float(row.get("pp") or 1)),
-            fraction=float(fraction) if fraction else None,
-            max_model_len=int(float(longest)) if longest else None,
+            settings=settings_of(row),
             weight_format=row.get("weight_format") or "",
             kv_dtype=row.get("kv_dtype") or "",
             kv_layout=row.get("kv_layout") or "",
@@ -60,26 +61,50 @@ class StartUp:
 
 
 def predict_start(started: StartUp) -> EngineMemory:
-    """Return what the engine prints for a start-up.
+    """Return what the engine prints for a start-up, as its plan has it.
 
     Raises UnknownRow (or another ValueError), one line, for a model, device or format the planner
     does not know.
     """
+    deployment = deployment_of_start(started)
+    report = engine_report(deployment.memory, deployment.engine, deployment.sharding.gpus)
+    spec = deployment.spec
+    notes = [report.note]
+    if spec.id.lower() != started.model.lower():
+        notes.append(f"{started.model} is not in the catalogue: {spec.id} taken for it")
+    return replace(report, note="; ".join(filter(None, notes)))
+
+
+def deployment_of_start(started: StartUp) -> Deployment:
+    """Return the deployment that was started.
+
+    Raises ValueError as `predict_start` does.
+    """
     engine = get_engine(started.engine, started.engine_version)
     if not started.gpu and not engine.whole_model:
         raise UnknownRow("gpu: the row names no GPU, so the pool is not known")
-    spec = model_of(started.model, started.config_file)
-    gpu = get_accelerator(started.gpu or _ANY_GPU)
-    formats = formats_of(spec, started.weight_format, started.kv_dtype)
-    split = Sharding(started.tp, started.pp)
-    latent = _LATENT.get(started.kv_layout, "latent")
-    said = engine_report(
-        spec, gpu, split, formats, engine, started.fraction, started.max_model_len, latent
+    spec, settings = model_of(started.model, started.config_file), started.settings
+    if engine.whole_model:
+        settings = replace(settings, memory_fraction=None)
+    longest = settings.max_model_len
+    if longest and spec.max_context and longest > spec.max_context:
+        spec = replace(spec, max_context=longest)
+    weights = _override(spec, started.weight_format)
+    options = Options(
+        weights,
+        started.kv_dtype or None,
+        started.engine,
+        started.engine_version or UNDATED.get(engine.id),
+        settings,
+        _LATENT.get(started.kv_layout, "latent"),
     )
-    if spec.id.lower() == started.model.lower():
-        return said
-    taken = f"{started.model} is not in the catalogue: {spec.id} taken for it"
-    return replace(said, note="; ".join(filter(None, (said.note, taken))))
+    gpu = get_accelerator(started.gpu or _ANY_GPU)
+    return deploy(spec, gpu, Sharding(started.tp, started.pp), options)
+
+
+UNDATED = {"llama.cpp": "2025-04"}
+"""Build taken for a row that names none: its logs charge sliding windows in full, as builds before
+May 2025 do (llama.cpp PR 13194)."""
 
 
 _LATENT = {"mla_expanded": "expanded", "mla_latent_and_values": "latent_and_values"}
@@ -114,15 +139,6 @@ def model_of(name: str, config_file: str = "") -> ModelSpec:
     return get_model(name, local=False)
 
 
-def formats_of(spec: ModelSpec, weights: str = "", kv: str = "") -> Formats:
-    """Return formats by the names of measured rows; blank is the checkpoint's own.
-
-    A cache format may be a pair for keys and values ("q8_0/fp16"), or int8_per_token_head (an fp32
-    scale a head and token). Raises UnknownFormat.
-    """
-    return spec.formats(_override(spec, weights), _cache_name(spec, kv) if kv else None)
-
-
 _MIXES = {"iq2_bn": 3.25, "iq3_k": 3.9, "iq4_k": 4.97}
 """Bits per value of whole files in mixes of ik_llama.cpp: the files of BitNet-2B-4T,
 Qwen3-235B-A22B and Qwen3-30B-A3B over their parameters [bit]."""
@@ -145,18 +161,3 @@ def _override(spec: ModelSpec, weights: str) -> str | None:
     if not own and wanted.bits == get_format(spec.dtype).bits:
         return None
     return wanted.id
-
-
-def _cache_name(spec: ModelSpec, kv: str) -> str:
-    if kv == "int8_per_token_head":
-        parts = [part for group in spec.groups for part in group.block.mixers]
-        width = max((part.cached_head_width or 0 for part in parts), default=0) or 128
-        return f"{8 + 32 / width:g}bit"
-    keys, slash, values = kv.partition("/")
-    if not slash:
-        return kv
-    try:
-        bits = (get_format(keys, "kv_dtype").bits + get_format(values, "kv_dtype").bits) / 2
-    except UnknownFormat as error:
-        raise UnknownRow(str(error)) from None
-    return f"{bits:g}bit"

@@ -309,6 +309,4 @@ def room_for(deployment: Deployment, isl: Array, osl: Array, memory: Memory | No
     has sequences at half their output on average.
     """
     memory = memory or deployment.memory
-    lengths = np.ravel(isl + deployment.engine.output_reserved * osl)
-    fits = [memory.max_batch(float(length)) for length in lengths]
-    return np.array(fits, dtype=float).reshape(np.shape(isl))
+    return memory.max_batch(np.asarray(isl + deployment.engine.output_reserved * osl, float))

@@ -18,14 +18,16 @@ from scipy.optimize import least_squares
 from planner.engines.memory import plan_memory
 from planner.engines.overheads import activation_bytes, graph_bytes
 from planner.engines.profiles import GIB, get_engine
+from planner.engines.settings import MemorySettings
 from planner.fitting.committed import committed_rows
 from planner.hw import get_accelerator
 from planner.models.parts import Formats
 from planner.models.spec import ModelSpec
 from planner.runs.rows import Row
-from planner.runs.startups import StartUp, formats_of, model_of
+from planner.runs.startups import StartUp, deployment_of_start
 from planner.step.parallel import Sharding
 
+AS_STARTED = MemorySettings(memory_fraction=0.95)
 NAMES = ("logits_copies", "hidden_copies", "layer_copies", "narrow_copies", "workspace_copies")
 START = (3.0, 1.0, 3.0, 1.0, 1.0)
 
@@ -39,9 +41,8 @@ def cases() -> tuple[Case, ...]:
         started = StartUp.of(row.inputs)
         if started.engine_version != "0.19.0":
             continue
-        spec = model_of(started.model, started.config_file)
-        formats = formats_of(spec, started.weight_format, started.kv_dtype)
-        found.append((row, spec, formats, Sharding(started.tp)))
+        deployment = deployment_of_start(started)
+        found.append((row, deployment.spec, deployment.formats, Sharding(started.tp)))
     return tuple(found)
 
 
@@ -98,7 +99,9 @@ def test_a_model_left_out_of_the_fit_is_within_two_percent() -> None:
         without = replace(engine.on(gpu), overheads=rules)
         for row, spec, formats, split in cases():
             if row.inputs["model"] == model:
-                pool = plan_memory(spec, gpu, split, formats, without, 0.95).kv_pool_bytes_per_gpu
+                pool = plan_memory(
+                    spec, gpu, split, formats, without, AS_STARTED
+                ).kv_pool_bytes_per_gpu
                 off.append(abs(pool / GIB / row.measured["kv_gib"] - 1))
     assert len(off) == 46
     assert median(off) <= 0.003

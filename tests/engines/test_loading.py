@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from planner.engines.loading import Loading, loaded_bytes
 from planner.engines.memory import plan_memory
 from planner.engines.overheads import Overheads, activation_bytes, buffer_bytes
 from planner.engines.profiles import GIB, get_engine, reported_bytes
+from planner.engines.settings import MemorySettings
 from planner.hw import get_accelerator
 from planner.hw.inline import override
 from planner.models import get_model
@@ -127,7 +126,12 @@ def test_pool_by_fraction_and_by_reserve() -> None:
 
     def pool(engine: str, fraction: float | None = None) -> float:
         profile = get_engine(engine)
-        return plan_memory(spec, gpu, split, formats, profile, fraction).kv_pool_bytes_per_gpu / GIB
+        return (
+            plan_memory(
+                spec, gpu, split, formats, profile, MemorySettings(memory_fraction=fraction)
+            ).kv_pool_bytes_per_gpu
+            / GIB
+        )
 
     assert pool("vllm", 0.95) - pool("vllm", 0.9) == pytest.approx(0.05 * 79.19, rel=1e-3)
     # SGLang on 80 GB keeps 512 + 1.5·8192 + 2·256 + 128 MiB and 8 for each of 58 prompt sizes,
@@ -154,10 +158,11 @@ def test_neutral_is_a_tenth_of_nominal_memory_less() -> None:
 def test_sequences_take_whole_blocks() -> None:
     spec = get_model("Qwen/Qwen2.5-7B-Instruct")
     gpu = get_accelerator("h100-sxm5")
-    found = plan_memory(spec, gpu, Sharding(), spec.formats(), VLLM)
-    few = replace(found, kv_pool_bytes_per_gpu=found.gpu_sequence_bytes.at(64))
+    tokens = MemorySettings(kv_pool_bytes=64 * 57_344)  # 28 layers · 2 · 4 heads · 128 · 2 B
+    few = plan_memory(spec, gpu, Sharding(), spec.formats(), VLLM, tokens)
     assert few.max_batch(16) == 4
     assert few.max_batch(17) == 2
+    assert few.max_context(2, 32_768) == 32
     assert few.kv_pool_tokens == 64
 
 
@@ -165,14 +170,13 @@ def test_sglang_gives_windows_and_states_pools_of_their_own() -> None:
     gpu = get_accelerator("h200-sxm")
     windows = get_model("openai/gpt-oss-120b")  # 18 growing layers, 18 with windows, all alike
     found = plan_memory(windows, gpu, Sharding(2), windows.formats(), get_engine("sglang"))
-    filled = plan_memory(windows, gpu, Sharding(2), windows.formats(), get_engine("vllm"))
-    growth = found.gpu_sequence_bytes.per_token
-    assert growth == pytest.approx(1.8 * filled.gpu_sequence_bytes.per_token)
+    a_token = 1.8 * found.gpu_sequence_bytes.per_token  # swa_full_tokens_ratio 0.8
+    assert found.kv_pool_tokens == int(found.kv_pool_bytes_per_gpu / a_token)
     hybrid = get_model("Qwen/Qwen3-Next-80B-A3B-Instruct")
     split = plan_memory(hybrid, gpu, Sharding(2), hybrid.formats(), get_engine("sglang"))
     pool, state = split.kv_pool_bytes_per_gpu, split.gpu_sequence_bytes.state
-    share = 0.9 / 1.9  # mamba_full_memory_ratio 0.9
+    share = 0.4737  # mamba_full_memory_ratio 0.9: 0.9/1.9
     assert split.max_batch(1) == int(pool * share / state)
     cache = split.gpu_sequence_bytes.per_token
-    assert split.kv_pool_tokens == pytest.approx(pool * (1 - share) / cache, rel=1e-3)
+    assert split.kv_pool_tokens == int(pool * (1 - share) / cache)
     assert split.max_batch(262_144) == int(pool * (1 - share) / (cache * 262_144))

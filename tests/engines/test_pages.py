@@ -6,13 +6,19 @@ import math
 
 import pytest
 
-from planner.engines.pages import Kind, Paging, kinds, printed_tokens
+from planner.engines.pages import Kind, PageRules, Paging, kinds, pool_of
 from planner.engines.profiles import GIB
 from planner.models import get_model
 from planner.step.parallel import Sharding
 
 BLOCKS = Paging(layout="groups", printed="blocks")
 REQUESTS = Paging(layout="groups", printed="requests")
+
+
+def printed_tokens(
+    pool: float, layers: list[Kind], paging: Paging, block: int, chunk: int, longest: int
+) -> int | None:
+    return pool_of(pool, layers, PageRules(paging, block, chunk, longest)).printed
 
 
 def printed(model: str, pool_gib: float, paging: Paging, tp: int = 1) -> int | None:
@@ -43,7 +49,7 @@ def test_a_pool_of_gemma_3_is_exact() -> None:
 
 
 def test_tensor_parallel_splits_heads_but_no_latent() -> None:
-    whole = printed("Qwen/Qwen2.5-7B-Instruct", 10, BLOCKS)
+    whole = printed("Qwen/Qwen2.5-7B-Instruct", 10, BLOCKS) or 0
     assert printed("Qwen/Qwen2.5-7B-Instruct", 10, BLOCKS, tp=4) == pytest.approx(
         4 * whole, rel=1e-3
     )
@@ -79,8 +85,45 @@ def test_a_page_is_made_long_enough_for_a_state() -> None:
 
 def test_pools_hold_a_share_of_window_tokens() -> None:
     layers = [Kind(2, token_bytes=100), Kind(2, token_bytes=100, window=128)]
-    assert printed_tokens(36_000, layers, Paging(window_share=0.8), 1, 0, 0) == 100
-    assert printed_tokens(36_000, layers, Paging(), 1, 0, 0) == 90
+    shares = Paging(layout="shares", window_share=0.8)
+    pool = pool_of(36_000, layers, PageRules(shares, 1, 0, 0))
+    assert pool.printed == 100  # 36,000 / (200 + 0.8·200)
+    assert pool.sequences(40) == 2  # 80 tokens of windows, 100 of the growing
+    assert pool.sequences(20) == 4  # 80 // 20, where the growing layers had place for 5
+    growing = [Kind(4, token_bytes=100)]
+    assert printed_tokens(36_000, growing, Paging(), 1, 0, 0) == 90
+
+
+def test_a_window_takes_a_page_more_and_a_prompt_the_tokens_of_its_step() -> None:
+    # One growing group and one of windows of 128, pages of 16 tokens, prompts in steps of 512:
+    # a sequence of 1,024 tokens holds 64 + (⌈127/16⌉ + 1 = 9) pages, in its prompt 64 + 41.
+    layers = [Kind(1, token_bytes=100), Kind(1, token_bytes=100, window=128)]
+    pool = pool_of(1000 * 1600, layers, PageRules(REQUESTS, 16, 512, 1024))
+    assert pool.stores[0].blocks == 1000
+    assert pool.stores[0].needed(1, 1024) == 64 + math.ceil((127 + 512) / 16) + 1
+    assert pool.sequences(1024) == (1000 - 105) // 73 + 1
+    assert pool.printed == math.floor(1000 / 105 * 1024)
+    assert pool.longest(1, 2**20) == (1000 - 41) * 16
+
+
+def test_llama_cpp_allocates_the_cells_it_is_given() -> None:
+    # 8 cells of 100 bytes in 2 layers; a window of 4 keeps the 2 tokens of a step besides.
+    layers = [Kind(1, token_bytes=100), Kind(1, token_bytes=100, window=4)]
+    cells = PageRules(Paging(printed="cells"), 1, 2, 8, cells=8)
+    pool = pool_of(10_000, layers, cells)
+    assert pool.printed == 8
+    assert pool.sequences(4) == 2
+    assert pool.stores[0].needed(1, 8) == 100 * 8 + 100 * (4 + 2)
+
+
+def test_ranks_that_share_a_sequence_hold_more_tokens() -> None:
+    spec = get_model("deepseek-ai/DeepSeek-V2-Lite-Chat")
+    layers = kinds(spec, Sharding(8), spec.formats())
+    alone = pool_of(GIB, layers, PageRules(BLOCKS, 16, 8192, 8192))
+    shared = pool_of(GIB, layers, PageRules(BLOCKS, 16, 8192, 8192, decode_cp=8))
+    assert alone.printed
+    assert shared.printed
+    assert shared.printed // 8 == pytest.approx(alone.printed, rel=1e-3)
 
 
 def test_nothing_grows_and_nothing_is_left() -> None:

@@ -154,14 +154,6 @@ def test_entry(entry: dict[str, object]) -> None:
     assert facts["weights_bytes"] > 0.2 * spec.total_params
 
 
-def test_totals_of_the_edition() -> None:
-    """A silent edit of a data file fails here."""
-    specs = list_models()
-    assert (len(specs), len(INDEX["aliases"])) == (336, 114)
-    assert sum(spec.total_params for spec in specs) == 46_531_903_842_397
-    assert sum(spec.kv_elements_per_token for spec in specs) == 42_187_672
-
-
 def test_one_id_loads_one_family() -> None:
     code = (
         "import sys; from planner.models import get_model; get_model('llama-3.1-8b-instruct');"

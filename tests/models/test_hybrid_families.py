@@ -301,7 +301,7 @@ def test_longcat_counts_two_attentions_a_layer_and_no_identity_experts() -> None
     assert spec.total_params + spec.mtp_params + 131072 * 6144 == 561862880256
     assert spec.kv_elements_per_token == 56 * 576
     assert spec.active_params == pytest.approx(27e9, rel=0.05)  # report: 18.6-31.3 B, 27 on average
-    assert [note.code for note in spec.notes] == ["zero_experts"]
+    assert "zero_experts" in [note.code for note in spec.notes]
 
 
 def test_step3_is_316_b_of_which_38_b_are_active() -> None:

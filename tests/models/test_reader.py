@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from planner.models import ConfigError, get_model
-from planner.models.huggingface import LARGEST_FILE, import_config, import_file, read_config
+from planner.models.files import LARGEST_FILE
+from planner.models.huggingface import import_config, import_file, read_config
 from tests.models.configs import LLAMA, LLAMA_PARAMS, deepseek, llama
 
 
@@ -82,21 +83,61 @@ def test_unknown_model_type_is_a_plain_decoder_with_a_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "unread"),
+    ("fields", "named"),
     [
-        ({"sliding_window": 4096}, "sliding_window"),
-        ({"layer_types": ["full_attention", "linear_attention"]}, "layer_types"),
-        ({"layers": [], "mamba_d_state": 128, "ssm": {"a": [1]}}, "mamba_d_state, ssm"),
-        ({"layer_types": ["full_attention"] * 2}, ""),
-        ({"sliding_window": 4096, "use_sliding_window": False}, ""),
-        ({"sliding_window": None, "output_hidden_states": False}, ""),
+        ({"layer_types": ["full_attention", "linear_attention"] * 16}, "layer_types"),
+        ({"mamba_d_state": 128}, "mamba_d_state"),
+        ({"ssm": {"a": [1]}}, "ssm"),
+        ({"layer_types": ["full_attention"] * 2}, "layer_types"),
+        ({"num_memory_slots": 64}, "num_memory_slots"),
+        ({"kv_shared_layers": 4}, "kv_shared_layers"),
+        ({"expert_hidden_dim": 4096}, "expert_hidden_dim"),
     ],
 )
-def test_unknown_model_type_tells_what_it_does_not_read(
-    fields: dict[str, object], unread: str
+def test_unknown_model_type_is_refused_by_what_it_does_not_read(
+    fields: dict[str, object], named: str
 ) -> None:
-    [note] = import_config(llama(model_type="brandnew", **fields)).notes
-    assert note.text.partition("; not read: ")[2] == unread
+    with pytest.raises(ConfigError, match=f"{named}.*brandnew") as refusal:
+        import_config(llama(model_type="brandnew", **fields))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"layer_types": ["full_attention"] * 32},
+        {"sliding_window": 4096, "use_sliding_window": False},
+        {"sliding_window": None, "output_hidden_states": False},
+    ],
+)
+def test_unknown_model_type_ignores_what_says_nothing(fields: dict[str, object]) -> None:
+    spec = import_config(llama(model_type="brandnew", **fields))
+    assert [note.code for note in spec.notes] == ["assumed_architecture"]
+    assert spec.window_elements == 0
+
+
+def test_unknown_model_type_reads_a_pattern_of_windows() -> None:
+    spec = import_config(
+        llama(model_type="brandnew", sliding_window=1024, sliding_window_pattern=4)
+    )
+    assert spec.kv_elements_per_token == 8 * 2 * 8 * 128
+    assert spec.window_elements == 24 * 2 * 8 * 128 * 1024
+
+
+def test_unknown_model_type_keeps_all_where_a_window_has_no_pattern() -> None:
+    spec = import_config(llama(model_type="brandnew", sliding_window=1024))
+    assert {note.code for note in spec.notes} == {"assumed_architecture", "assumed_full_attention"}
+    assert spec.kv_elements_per_token == 32 * 2 * 8 * 128
+
+
+def test_unknown_model_type_is_bounded() -> None:
+    """Below without gate, above with every bias and norm: Llama 3.1 8B lies between."""
+    spec = import_config(llama(model_type="brandnew"))
+    assert spec.total_params == LLAMA_PARAMS
+    low, high = spec.params_range or (0, 0)
+    # One of three matrices of the MLP, in 32 layers, and 65 norms of 4096.
+    assert low == LLAMA_PARAMS - 32 * 4096 * 14336 - 65 * 4096
+    assert LLAMA_PARAMS < high < 1.3 * LLAMA_PARAMS
 
 
 def test_unknown_model_type_keeps_latents_and_experts() -> None:

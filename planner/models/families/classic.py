@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from planner.models.decoder import (
@@ -16,7 +18,7 @@ from planner.models.decoder import (
 )
 from planner.models.reader import Reader
 from planner.models.spec import ModelSpec
-from planner.models.windows import uniform
+from planner.models.windows import patterned, uniform
 
 _BIASED = Traits(
     qkv_bias=True,
@@ -69,7 +71,12 @@ def _opt(reader: Reader) -> ModelSpec:
     projections = 2 * width * shape.hidden if width != shape.hidden else 0
     saved = shape.vocab * (shape.hidden - width)
     return read_decoder(
-        reader, shape, traits, extra_embedding_params=positions - saved, other_params=projections
+        reader,
+        shape,
+        traits,
+        head_params=shape.vocab * width,
+        extra_embedding_params=positions - saved,
+        other_params=projections,
     )
 
 
@@ -118,7 +125,87 @@ def _chatglm(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, traits)
 
 
+def _positions(*names: str, spare: int = 0) -> Callable[[Reader, Shape], int]:
+    """Return a reader of the parameters of a table of learned positions."""
+    return lambda reader, shape: (reader.size(*names) + spare) * shape.hidden
+
+
+def _learned(traits: Traits, positions: Callable[[Reader, Shape], int]) -> Importer:
+    """Return the importer of a decoder with a table beside the token embedding."""
+
+    def read(reader: Reader) -> ModelSpec:
+        shape = read_shape(reader)
+        return read_decoder(reader, shape, traits, extra_embedding_params=positions(reader, shape))
+
+    return read
+
+
+def _gpt_neo_windows(reader: Reader, layers: int) -> list[float]:
+    """GPT-Neo: `attention_layers` says global or local; missing, they alternate."""
+    window = float(reader.size("window_size"))
+    kinds = reader.pattern(layers, "attention_layers")
+    if kinds is None:
+        kinds = ["local" if index % 2 else "global" for index in range(layers)]
+    return [window if kind == "local" else math.inf for kind in kinds]
+
+
+def _multiple(reader: Reader, shape: Shape) -> int:
+    return shape.hidden * reader.size("intermediate_multiple_size")
+
+
+def _neox_japanese(reader: Reader) -> ModelSpec:
+    """GPT-NeoX Japanese: no biases but one of attention, in the last layer."""
+    shape = read_shape(reader)
+    traits = Traits(norms=4, final_norms=2, gated=False, width=_multiple)
+    return read_decoder(reader, shape, traits, other_params=shape.hidden)
+
+
+def _modernbert(reader: Reader) -> ModelSpec:
+    """ModernBERT decoder: no first norm, one of the embeddings, a dense layer before the head."""
+    shape = read_shape(reader)
+    bias = reader.flag("norm_bias")
+    traits = Traits(
+        qkv_bias="attention_bias",
+        out_bias="attention_bias",
+        mlp_bias="mlp_bias",
+        norms=4 if bias else 2,
+        final_norms=2 if bias else 1,
+        tied=True,
+        windows=patterned(3, reader.size("local_attention", default=128) / 2, first=True),
+        head_bias="decoder_bias",
+    )
+    head = shape.hidden * (shape.hidden + (2 if bias else 1))
+    return read_decoder(reader, shape, traits, other_params=head)
+
+
+def _molmo2(reader: Reader) -> ModelSpec:
+    """Molmo 2: a second table of tokens for pictures, which the head leaves out."""
+    shape = read_shape(reader)
+    traits = Traits(qkv_bias=("qkv_bias", "attention_bias"), qk_norm="head", ties=False)
+    table = reader.size("additional_vocab_size", default=0, zero=True) * shape.hidden
+    return read_decoder(reader, shape, traits, extra_embedding_params=table)
+
+
+def _cpmant(reader: Reader) -> ModelSpec:
+    """CPM-Ant: rows for prompts and segments, and a table of relative positions."""
+    shape = read_shape(reader)
+    prompts = reader.size("prompt_types") * reader.size("prompt_length")
+    segments = reader.size("segment_types")
+    pairs = segments * segments + reader.size("position_bias_num_buckets")
+    table = (prompts + segments) * shape.hidden
+    return read_decoder(
+        reader,
+        shape,
+        Traits(ties=False),
+        extra_embedding_params=table,
+        other_params=pairs * shape.heads,
+    )
+
+
 _TABLE: dict[str, Traits] = {
+    "ctrl": replace(_BIASED, head_bias=True),
+    "persimmon": replace(_BIASED, tied=False, qk_norm=_phi_norm),
+    "xglm": _BIASED,
     "gptj": Traits(
         mlp_bias=True, norms=2, final_norms=2, gated=False, head_bias=True, width=four_times
     ),
@@ -164,6 +251,20 @@ _TABLE: dict[str, Traits] = {
 
 MODEL_TYPES: dict[str, Importer] = {
     **{name: decoder(traits) for name, traits in _TABLE.items()},
+    "gpt-sw3": _gpt2,
+    "biogpt": _learned(_BIASED, _positions("max_position_embeddings", spare=2)),
+    "openai-gpt": _learned(replace(_BIASED, final_norms=0), _positions("n_positions")),
+    "gpt_neo": _learned(
+        replace(_BIASED, qkv_bias=False, windows=_gpt_neo_windows),
+        _positions("max_position_embeddings"),
+    ),
+    "git": _learned(
+        replace(_BIASED, tied=False, head_bias=True), _positions("max_position_embeddings")
+    ),
+    "modernbert-decoder": _modernbert,
+    "gpt_neox_japanese": _neox_japanese,
+    "cpmant": _cpmant,
+    "molmo2_text": _molmo2,
     "bloom": _bloom,
     "gpt2": _gpt2,
     "gpt_bigcode": _bigcode,

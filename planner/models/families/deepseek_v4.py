@@ -21,7 +21,13 @@ from planner.models.reader import ConfigError, Reader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
-    moe=Moe(("moe_intermediate_size",), correction=True),
+    # One shared expert whatever n_shared_experts says.
+    moe=Moe(
+        ("moe_intermediate_size",),
+        ("moe_intermediate_size",),
+        correction=True,
+        shared_bias="mlp_bias",
+    ),
     defaults={
         "head_dim": 512,
         "num_key_value_heads": 1,

@@ -25,6 +25,7 @@ from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
     latent=True,
+    ties=False,
     moe=Moe(correction=True),
     defaults={
         "v_head_dim": 128,
@@ -41,11 +42,10 @@ def kimi_linear(conv_rows_short: int = 0) -> Importer:
 
     def read(reader: Reader) -> ModelSpec:
         reader.defaults = _TRAITS.defaults
-        shape = read_shape(reader)
+        shape = read_shape(reader, 1, reader.size("v_head_dim"))
         linear = reader.nested("linear_attn_config")
-        if linear is None:
-            raise ConfigError(f"{reader.path}linear_attn_config: missing; a JSON object is needed")
-        delta = _delta(linear, shape, conv_rows_short)
+        full = _full(linear or reader, shape.layers)
+        delta = _delta(reader if linear is None else linear, shape, conv_rows_short)
         latent = replace(
             read_latent(reader, shape, _TRAITS, math.inf),
             output_gate=reader.flag("mla_use_output_gate"),
@@ -55,7 +55,7 @@ def kimi_linear(conv_rows_short: int = 0) -> Importer:
         dense = (read_dense(reader, shape, _TRAITS),) if not all(sparse) else ()
         blocks = [
             Block((latent if full else delta,), experts if moe else dense, 2 * shape.hidden)
-            for full, moe in zip(_full(linear, shape.layers), sparse, strict=True)
+            for full, moe in zip(full, sparse, strict=True)
         ]
         return read_decoder(reader, shape, _TRAITS, blocks)
 
@@ -63,23 +63,37 @@ def kimi_linear(conv_rows_short: int = 0) -> Importer:
 
 
 def _delta(linear: Reader, shape: Shape, conv_rows_short: int) -> KimiDelta:
-    taps = linear.size("short_conv_kernel_size", default=4)
+    taps = linear.size("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
     return KimiDelta(
         hidden=shape.hidden,
-        heads=linear.size("num_heads"),
-        head_dim=linear.size("head_dim"),
+        heads=linear.size("linear_num_heads", "num_heads"),
+        head_dim=linear.size(*_own_size(linear)),
         taps=taps,
         full_rank_gate=linear.flag("use_full_rank_gate"),
         conv_rows=taps - conv_rows_short,
     )
 
 
+def _own_size(linear: Reader) -> tuple[str, ...]:
+    """Return the field of the delta layers' head size: `head_dim` beside it is of attention."""
+    return ("linear_head_dim",) if linear.has("linear_head_dim") else ("head_dim",)
+
+
 def _full(linear: Reader, layers: int) -> list[bool]:
-    """Return which layers are latent attention; the lists count layers from 1."""
+    """Return which layers are latent attention.
+
+    `layer_types` names them, or lists inside linear_attn_config, which count layers from 1.
+    """
+    kinds = linear.pattern(layers, "layer_types")
+    if kinds is not None:
+        return [kind != "linear_attention" for kind in kinds]
     full = linear.sequence("full_attn_layers")
     delta = linear.sequence("kda_layers")
     if full is None and delta is None:
-        raise ConfigError(f"{linear.path}full_attn_layers: missing; a list of layers is needed")
+        raise ConfigError(
+            f"{linear.path}linear_attn_config: missing; lists of layers are needed in it,"
+            " or layer_types"
+        )
     if full is None:
         return [index + 1 not in (delta or ()) for index in range(layers)]
     return [index + 1 in full for index in range(layers)]
@@ -97,8 +111,16 @@ def _experts(reader: Reader, shape: Shape) -> tuple[Part, ...]:
     )
 
 
+def _nested(reader: Reader) -> ModelSpec:
+    """Read a Kimi-Linear, which may be the decoder of a Kimi-K3.
+
+    The published state of Kimi-K3 keeps taps − 1 rows a convolution.
+    """
+    inside = reader.outer is not None and reader.outer.text("model_type") == "kimi_k3"
+    return kimi_linear(conv_rows_short=int(inside))(reader)
+
+
 MODEL_TYPES: dict[str, Importer] = {
-    "kimi_linear": kimi_linear(),
-    # The published state of Kimi-K3 keeps taps − 1 rows a convolution.
+    "kimi_linear": _nested,
     "kimi_k3": kimi_linear(conv_rows_short=1),
 }

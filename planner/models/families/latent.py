@@ -19,7 +19,14 @@ _DEEPSEEK_V3 = Traits(
 )
 
 _TABLE: dict[str, Traits] = {
-    "deepseek_v2": Traits(qkv_bias="attention_bias", latent=True, moe=Moe(), defaults=_RANKS),
+    "deepseek_v2": Traits(
+        qkv_bias="attention_bias",
+        mlp_bias="mlp_bias",
+        latent=True,
+        moe=Moe(shared_bias="mlp_bias"),
+        # The class has none; the published DeepSeek-V2 and V2-Lite both take six.
+        defaults={**_RANKS, "num_experts_per_tok": 6},
+    ),
     "deepseek_v3": _DEEPSEEK_V3,
     "kimi_k2": _DEEPSEEK_V3,
     "kimi_k25": _DEEPSEEK_V3,
@@ -36,7 +43,11 @@ _TABLE: dict[str, Traits] = {
             "first_k_dense_replace": 1,
         },
     ),
+    "axk1": Traits(latent=True, qkv_bias="attention_bias", moe=Moe(correction=True, norm=True)),
+    "mistral4": Traits(latent=True, qkv_bias="attention_bias", moe=Moe()),
+    "sarvam_mla": Traits(latent=True, qkv_bias="attention_bias", moe=Moe(correction=True)),
     "minicpm3": Traits(
+        mlp_bias="mlp_bias",
         qkv_bias="attention_bias",
         latent=True,
         tied=True,

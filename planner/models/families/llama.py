@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from planner.models.decoder import Importer, Moe, Shape, Traits, decoder
-from planner.models.reader import Reader
+from dataclasses import replace
+
+from planner.models.decoder import Importer, Moe, Shape, Traits, decoder, read_shape
+from planner.models.reader import ConfigError, Reader
+from planner.models.spec import ModelSpec
 from planner.models.windows import patterned, switched, uniform
 
 
@@ -24,31 +27,43 @@ def _xielu(reader: Reader, shape: Shape) -> int:
     return 2
 
 
+def _post_norms(reader: Reader) -> int:
+    """HyperCLOVA X: two more norms under `use_post_norm`."""
+    return 4 if reader.flag("use_post_norm") else 2
+
+
+def _doge_vectors(reader: Reader, shape: Shape) -> int:
+    """Doge: query and key norms, and the mask's scale and projection a KV head.
+
+    Raises ConfigError where experts are retrieved by product keys, which is not modelled.
+    """
+    if reader.flag("is_moe"):
+        raise ConfigError(f"{reader.path}is_moe: true is not read; accepted: false")
+    width = shape.kv_heads * shape.head_dim
+    biases = shape.kv_heads if reader.flag("attention_bias") else 0
+    return 2 * shape.head_dim + shape.kv_heads + width * shape.kv_heads + biases
+
+
+def _lambdas(reader: Reader, shape: Shape) -> int:
+    """DiffLlama: four vectors that weigh the two attention maps of a layer."""
+    del reader
+    return 4 * shape.head_dim
+
+
+def _adaptive_norm(reader: Reader, shape: Shape) -> int:
+    """Voxtral Realtime: a norm scaled by the delay, through two matrices of rank 32."""
+    del reader
+    return 2 * 32 * shape.hidden
+
+
 def _stablelm_norms(reader: Reader) -> int:
     return 2 if reader.flag("use_parallel_residual") else 4
 
 
-_SIZES_7B = {
-    "hidden_size": 4096,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "vocab_size": 32000,
-}
-_LLAMA = Traits(
-    qkv_bias="attention_bias",
-    out_bias="attention_bias",
-    mlp_bias="mlp_bias",
-    nested_defaults={**_SIZES_7B, "intermediate_size": 11008},
-)
-_MISTRAL = Traits(
-    windows=uniform(4096),
-    defaults={"num_key_value_heads": 8},
-    nested_defaults={**_SIZES_7B, "intermediate_size": 14336},
-)
+_LLAMA = Traits(qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias")
+_MISTRAL = Traits(windows=uniform(4096))
 _QWEN2 = Traits(qkv_bias=True, windows=switched)
-_GLM4 = Traits(
-    qkv_bias="attention_bias", norms=4, defaults={"attention_bias": True, "head_dim": 128}
-)
+_GLM4 = Traits(qkv_bias="attention_bias", norms=4)
 _MINISTRAL3 = Traits(windows=uniform(), defaults={"num_key_value_heads": 8, "head_dim": 128})
 _QWEN3 = Traits(
     qkv_bias="attention_bias",
@@ -56,6 +71,13 @@ _QWEN3 = Traits(
     qk_norm="head",
     windows=switched,
     defaults={"head_dim": 128},
+)
+_APERTUS = Traits(
+    qkv_bias="attention_bias",
+    out_bias="attention_bias",
+    qk_norm="head",
+    gated=False,
+    dense_other=_xielu,
 )
 _OLMO2 = Traits(qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="full")
 _HUNYUAN = Traits(qkv_bias="attention_bias", out_bias="attention_bias", qk_norm="head")
@@ -65,12 +87,18 @@ _TABLE: dict[str, Traits] = {
     "Yi": _LLAMA,
     "aquila": _LLAMA,
     "xverse": _LLAMA,
-    "helium": _LLAMA,
     "granite": _LLAMA,
-    "cwm": Traits(windows=patterned(4, 8192)),
-    "exaone": Traits(),
+    "cwm": replace(_LLAMA, windows=patterned(4, 8192)),
+    "exaone": _LLAMA,
+    "iquestcoder": _LLAMA,
+    "cosmos3_edge_text": replace(_LLAMA, gated=False, ties=False),
+    "granite_docling_text": _LLAMA,
+    "doge": replace(_LLAMA, qk_norm=_doge_vectors, norms=4),
+    "hyperclovax": replace(_LLAMA, norms=_post_norms),
+    "granite_swa": replace(_LLAMA, sinks=True, windows=patterned(4, 128, first=True)),
+    "diffllama": replace(_LLAMA, qk_norm=_lambdas),
     "baichuan": Traits(),
-    "arcee": Traits(gated=False, mlp_bias="mlp_bias"),
+    "arcee": replace(_LLAMA, gated=False),
     "mistral": _MISTRAL,
     "ministral": Traits(windows=patterned(None, 4096), defaults={"num_key_value_heads": 8}),
     "ministral3": _MINISTRAL3,
@@ -124,10 +152,15 @@ _TABLE: dict[str, Traits] = {
     "orion": Traits(norms=4, final_norms=2),
     "internlm": Traits(qkv_bias="bias", out_bias="bias", defaults={"bias": True}),
     "internlm2": Traits(qkv_bias="bias", out_bias="bias"),
-    "internlm3": Traits(qkv_bias="qkv_bias", out_bias="bias", mlp_bias="bias"),
+    "internlm3": Traits(
+        qkv_bias=("qkv_bias", "attention_bias"),
+        out_bias=("bias", "attention_bias"),
+        mlp_bias=("bias", "mlp_bias"),
+    ),
     "glm": Traits(qkv_bias="attention_bias", defaults={"attention_bias": True, "head_dim": 128}),
     "glm4": _GLM4,
-    "glm4v_text": _GLM4,
+    "glm4v_text": Traits(qkv_bias=True, norms=4),
+    "glm_ocr_text": Traits(norms=4),
     "phi3": Traits(windows=uniform()),
     "phi3_v": Traits(windows=uniform()),
     "phi4mm": Traits(windows=uniform()),
@@ -140,12 +173,19 @@ _TABLE: dict[str, Traits] = {
         final_norms=2,
         gated=False,
     ),
-    "apertus": Traits(
+    "voxtral_realtime_text": Traits(windows=uniform(), dense_other=_adaptive_norm, tied=True),
+    "apertus": _APERTUS,
+    "apertus1p5_text": _APERTUS,
+    "jais2": replace(_LLAMA, norms=4, final_norms=2, gated=False),
+    "nanochat": Traits(
+        qkv_bias="attention_bias", out_bias="attention_bias", norms=0, final_norms=0, gated=False
+    ),
+    "muse_glimmer_text": Traits(
         qkv_bias="attention_bias",
         out_bias="attention_bias",
-        qk_norm="head",
-        gated=False,
-        dense_other=_xielu,
+        output_gate=True,
+        norms=4,
+        windows=patterned(4, 2048),
     ),
     "bitnet": Traits(qkv_bias="attention_bias", out_bias="attention_bias", dense_other=_sub_norms),
     "ernie4_5": Traits(qkv_bias="use_bias", out_bias="use_bias", mlp_bias="use_bias", tied=True),
@@ -153,4 +193,17 @@ _TABLE: dict[str, Traits] = {
     "minicpm": Traits(tied=True, moe=Moe(width=("intermediate_size",))),
 }
 
+
+def read_helium(reader: Reader) -> ModelSpec:
+    """Read a Helium, whose output projection is as square as the residual stream is wide."""
+    shape = read_shape(reader)
+    if shape.heads * shape.head_dim != shape.hidden:
+        raise ConfigError(
+            f"{reader.path}head_dim: {shape.heads} heads of {shape.head_dim} values do not make"
+            f" the {shape.hidden} that the output projection reads"
+        )
+    return decoder(_LLAMA)(reader)
+
+
 MODEL_TYPES: dict[str, Importer] = {name: decoder(traits) for name, traits in _TABLE.items()}
+MODEL_TYPES["helium"] = read_helium

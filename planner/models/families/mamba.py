@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from planner.models.assembly import assemble
 from planner.models.decoder import (
     Importer,
     Moe,
     Traits,
-    assemble,
     read_attention,
     read_decoder,
     read_dense,

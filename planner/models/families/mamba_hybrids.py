@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from planner.models.assembly import assemble
 from planner.models.attention import Attention
 from planner.models.decoder import (
     Importer,
     Moe,
     Shape,
     Traits,
-    assemble,
     read_attention,
     read_decoder,
     read_dense,
@@ -22,7 +22,7 @@ from planner.models.families.nemotron import state_dtype
 from planner.models.mlp import Dense, Projection
 from planner.models.parts import Block, Linear, Part
 from planner.models.reader import ConfigError, Reader
-from planner.models.recurrent import Mamba2
+from planner.models.recurrent import Convolution, Mamba1, Mamba2
 from planner.models.spec import ModelSpec
 
 _FALCON_H1 = Traits(
@@ -31,6 +31,7 @@ _FALCON_H1 = Traits(
     mlp_bias="mlp_bias",
     defaults={"num_key_value_heads": 8},
 )
+_BAMBA = Traits(qkv_bias="attention_bias", out_bias="attention_bias", mlp_bias="mlp_bias")
 _GRANITE = Traits(
     qkv_bias="attention_bias",
     out_bias="attention_bias",
@@ -73,6 +74,26 @@ def _mamba(reader: Reader, hidden: int, inner: int | None = None) -> Mamba2:
         conv_bias=reader.flag("mamba_conv_bias", default=True),
         bias=reader.flag("mamba_proj_bias"),
     )
+
+
+def read_bamba(reader: Reader) -> ModelSpec:
+    """Read a Bamba: Mamba-2, or attention at `attn_layer_indices`, then an MLP."""
+    shape = read_shape(reader)
+    mixers: dict[bool, Part] = {
+        True: read_attention(reader, shape, _BAMBA, math.inf),
+        False: _mamba(reader, shape.hidden),
+    }
+    kinds = reader.pattern(shape.layers, "layer_types", "layers_block_type")
+    places = reader.sequence("attn_layer_indices") or []
+    full = (
+        [kind in ("attention", "full_attention") for kind in kinds]
+        if kinds
+        else [index in places for index in range(shape.layers)]
+    )
+    mlps = (read_dense(reader, shape, _BAMBA),)
+    blocks = [Block((mixers[attends],), mlps, 2 * shape.hidden) for attends in full]
+    spec = read_decoder(reader, shape, _BAMBA, blocks)
+    return replace(spec, state_dtype=state_dtype(reader))
 
 
 def read_granite_hybrid(reader: Reader) -> ModelSpec:
@@ -165,6 +186,42 @@ def read_zamba2(reader: Reader) -> ModelSpec:
     )
 
 
+def read_zamba(reader: Reader) -> ModelSpec:
+    """Read a Zamba: Mamba layers, some led by one shared block of attention and MLP.
+
+    Only the first use stores the block's weights; each adds a projection of its own.
+    """
+    hidden = reader.size("hidden_size")
+    inner = hidden * reader.size("mamba_expand")
+    state, rank = reader.size("mamba_d_state"), reader.size("mamba_dt_rank")
+    convolution = Convolution(
+        inner, reader.size("mamba_d_conv"), reader.flag("mamba_conv_bias", default=True)
+    )
+    bias = reader.flag("mamba_proj_bias")
+    mamba = Mamba1(hidden, inner, state, rank, convolution, bias)
+    width = reader.size("intermediate_size")
+    blocks: list[Block] = []
+    used = False
+    for hybrid in _zamba_hybrids(reader):
+        if not hybrid:
+            blocks.append(Block((mamba,), other_params=hidden))
+            continue
+        attention = SharedAttention(
+            2 * hidden,
+            reader.size("num_attention_heads"),
+            reader.size("num_key_value_heads"),
+            reader.size("attention_head_dim"),
+            output=hidden,
+            stored=not used,
+        )
+        dense = SharedDense(hidden, width) if used else Dense(hidden, width)
+        norms = hidden if used else 4 * hidden
+        mlps = (dense, Projection("shared_out", hidden, hidden, "attention"))
+        blocks.append(Block((attention, mamba), mlps, norms))
+        used = True
+    return assemble(reader, blocks, hidden=hidden, vocab=reader.size("vocab_size"), tied=True)
+
+
 def _zamba_hybrids(reader: Reader) -> list[bool]:
     kinds = reader.sequence("layers_block_type")
     if kinds is not None:
@@ -178,8 +235,10 @@ def _zamba_hybrids(reader: Reader) -> list[bool]:
 
 def _zamba_mamba(reader: Reader, hidden: int) -> Mamba2:
     inner = hidden * reader.size("mamba_expand", "expansion_factor", default=2)
-    headed = inner // reader.size("mamba_headdim", default=64)
-    heads = reader.size("n_mamba_heads", default=max(1, headed))
+    if reader.has("mamba_headdim") and not reader.stated("n_mamba_heads"):
+        heads = inner // reader.size("mamba_headdim")
+    else:
+        heads = reader.size("n_mamba_heads", default=max(1, inner // 64))
     if not heads or inner % heads:
         raise ConfigError(f"{reader.path}n_mamba_heads: {heads} does not divide width {inner}")
     return Mamba2(
@@ -233,6 +292,8 @@ def _zamba_shape(reader: Reader, hidden: int) -> Shape:
 
 MODEL_TYPES: dict[str, Importer] = {
     "falcon_h1": read_falcon_h1,
+    "zamba": read_zamba,
+    "bamba": read_bamba,
     "granitemoehybrid": read_granite_hybrid,
     "zamba2": read_zamba2,
 }

@@ -16,7 +16,7 @@ from planner.models.decoder import (
     read_decoder,
     read_shape,
 )
-from planner.models.mlp import Dense
+from planner.models.mlp import Dense, Experts
 from planner.models.parts import Block
 from planner.models.reader import Reader, every
 from planner.models.spec import ModelSpec
@@ -117,6 +117,33 @@ def _dbrx(reader: Reader) -> ModelSpec:
     )
 
 
+def _muse_spark(reader: Reader) -> ModelSpec:
+    """Muse Spark: experts work between a projection down and one up, each under a norm."""
+    traits = Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        output_gate=True,
+        norms=5,
+        windows=patterned(4, 2048),
+        moe=Moe(_OWN_MOE),
+    )
+    shape = read_shape(reader)
+    inner = reader.size("moe_hidden_size")
+    narrowed = [
+        replace(
+            block,
+            mlps=tuple(
+                replace(part, inner=inner, other=part.other + 2 * inner)
+                if isinstance(part, Experts)
+                else part
+                for part in block.mlps
+            ),
+        )
+        for block in decoder_blocks(reader, shape, traits)
+    ]
+    return read_decoder(reader, shape, traits, narrowed)
+
+
 def _hunyuan_large(reader: Reader) -> ModelSpec:
     """Hunyuan-Large: with `use_cla`, keys and values are made by one layer of every few."""
     traits = Traits(
@@ -159,6 +186,16 @@ _BAILING = Traits(
     moe=Moe(correction="moe_router_enable_expert_bias"),
     mtp=True,
 )
+_OWN_MOE = ("moe_intermediate_size",)
+_SHARED_OWN = ("shared_expert_intermediate_size",)
+_LAGUNA = Traits(
+    qkv_bias=_BIAS,
+    out_bias=_BIAS,
+    qk_norm="head",
+    head_gate="gating",
+    windows=patterned(None, 512),
+    moe=Moe(_OWN_MOE, _SHARED_OWN, correction=True),
+)
 _LLAMA4 = Traits(
     qkv_bias=_BIAS,
     out_bias=_BIAS,
@@ -169,11 +206,7 @@ _LLAMA4 = Traits(
 )
 _DEEPSEEK_LIKE = Moe(correction=True)
 _GLM4_MOE = Traits(
-    qkv_bias=_BIAS,
-    qk_norm=_asked_head_norm,
-    moe=_DEEPSEEK_LIKE,
-    mtp=True,
-    defaults={"head_dim": 128},
+    qkv_bias=_BIAS, qk_norm=_asked_head_norm, moe=_DEEPSEEK_LIKE, mtp=True, floor_heads=True
 )
 
 _TABLE: dict[str, Traits] = {
@@ -189,7 +222,7 @@ _TABLE: dict[str, Traits] = {
     "qwen3_moe": _QWEN3_MOE,
     "qwen3_vl_moe": _QWEN3_MOE,
     "qwen3_vl_moe_text": _QWEN3_MOE,
-    "qwen3_omni_moe_text": _QWEN3_MOE,
+    "qwen3_omni_moe_text": replace(_QWEN3_MOE, floor_heads=True),
     "olmoe": Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="full", moe=Moe(width=_OWN_WIDTH)),
     "phimoe": Traits(
         qkv_bias=_BIAS,
@@ -230,7 +263,70 @@ _TABLE: dict[str, Traits] = {
         out_bias="use_bias",
         mlp_bias="use_bias",
         tied=True,
-        moe=Moe(correction=True, sparse=_ernie_sparse),
+        moe=Moe(correction=True, sparse=_ernie_sparse, shared_bias="use_bias"),
+        head_bias="use_bias",
+    ),
+    "afmoe": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        qk_norm="head",
+        output_gate=True,
+        norms=4,
+        windows=patterned(4, 1024),
+        moe=Moe(_OWN_MOE, correction=True),
+    ),
+    "granitemoe_swa": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        sinks=True,
+        windows=patterned(4, 128, first=True),
+        moe=Moe(width=_OWN_WIDTH, shared_width=("shared_intermediate_size",)),
+    ),
+    "mellum": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        qk_norm="head",
+        windows=patterned(None, 1024),
+        moe=Moe(_OWN_MOE),
+    ),
+    "flint": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        qk_norm="head",
+        sinks=True,
+        windows=patterned(4, 513),
+        moe=Moe(_OWN_MOE, _SHARED_OWN, correction=True),
+    ),
+    "kolibri1": Traits(
+        qk_norm="head", norms=4, windows=patterned(5, 513), moe=Moe(_OWN_MOE, _SHARED_OWN)
+    ),
+    "sarvam_moe": replace(_GLM4_MOE, moe=Moe(_OWN_MOE, correction=True)),
+    "laguna": _LAGUNA,
+    "cohere2_moe": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        norms=1,
+        tied=True,
+        windows=patterned(4, 4096),
+        moe=Moe(_OWN_WIDTH),
+    ),
+    "hy_v3": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        mlp_bias="mlp_bias",
+        qk_norm="head",
+        moe=Moe(_OWN_MOE, correction=True, shared_bias="mlp_bias"),
+    ),
+    "flex_olmo": Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="full", moe=Moe(width=_OWN_WIDTH)),
+    "aria_text": Traits(
+        qkv_bias=_BIAS, out_bias=_BIAS, moe=Moe(width=_OWN_WIDTH, shared_bias="mlp_bias")
+    ),
+    "unlimited_ocr_text": Traits(
+        qkv_bias=_BIAS,
+        out_bias=_BIAS,
+        mlp_bias="mlp_bias",
+        windows=patterned(None, math.inf),
+        moe=Moe(_OWN_MOE, shared_bias="mlp_bias"),
     ),
     "minimax_m2": Traits(qk_norm="full", moe=Moe(width=_OWN_WIDTH, correction=True)),
 }
@@ -240,4 +336,5 @@ MODEL_TYPES: dict[str, Importer] = {
     "arctic": _arctic,
     "dbrx": _dbrx,
     "hunyuan": _hunyuan_large,
+    "muse_spark_text": _muse_spark,
 }

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
+from planner.models.assembly import assemble
 from planner.models.attention import Attention
-from planner.models.decoder import (
-    Importer,
-    Traits,
-    assemble,
-    decoder_blocks,
-    read_decoder,
-    read_shape,
-)
+from planner.models.decoder import Importer, Traits, decoder_blocks, read_decoder, read_shape
 from planner.models.layers import grouped
 from planner.models.mlp import Dense, Experts, Projection
 from planner.models.parts import Block, LayerGroup, Part
@@ -50,6 +44,7 @@ def read_nemotron_h(reader: Reader) -> ModelSpec:
         [Block(*_sides(parts[layer]), other_params=hidden) for layer in layers],
         hidden=hidden,
         vocab=reader.size("vocab_size"),
+        ties=False,
         mtp=_next_token_layers(reader, [parts[layer] for layer in mtp], hidden),
         state_dtype=state_dtype(reader, "fp32"),
     )
@@ -138,8 +133,6 @@ def _part(kind: str, reader: Reader, hidden: int) -> tuple[Part, ...]:
                 heads=heads,
                 kv_heads=reader.size("num_key_value_heads", default=heads),
                 head_dim=reader.size("head_dim", "attention_head_dim", default=128),
-                qkv_bias=reader.flag("attention_bias"),
-                out_bias=reader.flag("attention_bias"),
             ),
         )
     bias = reader.flag("mlp_bias")

@@ -27,6 +27,8 @@ _TRAITS = Traits(
     qkv_bias="attention_bias",
     out_bias="attention_bias",
     qk_norm="head",
+    output_gate=True,
+    gate_bias=True,
     defaults={"head_dim": 256, "num_key_value_heads": 2, "linear_conv_kernel_dim": 4},
 )
 _MOE = Moe(("moe_intermediate_size",), ("shared_expert_intermediate_size",), shared_gate=True)
@@ -36,8 +38,8 @@ def read_qwen_delta(reader: Reader) -> ModelSpec:
     """Read a Qwen3-Next or Qwen3.5, dense or mixture, with its prediction layer if it has one."""
     reader.defaults = _TRAITS.defaults
     shape = read_shape(reader)
-    attention = replace(read_attention(reader, shape, _TRAITS, float("inf")), output_gate=True)
-    delta = _delta(reader, shape)
+    attention = read_attention(reader, shape, _TRAITS, float("inf"))
+    delta = read_delta(reader, shape)
     is_moe = reader.has("num_experts")
     sparse = sparse_layers(reader, shape.layers) if is_moe else [False] * shape.layers
     experts = read_experts(reader, shape, _MOE) if any(sparse) else ()
@@ -69,7 +71,8 @@ def full_layers(reader: Reader, layers: int) -> list[bool]:
     return [kind == "full_attention" for kind in kinds]
 
 
-def _delta(reader: Reader, shape: Shape) -> GatedDeltaNet:
+def read_delta(reader: Reader, shape: Shape) -> GatedDeltaNet:
+    """Return the gated delta net of one layer, by its `linear_*` sizes."""
     return GatedDeltaNet(
         hidden=shape.hidden,
         key_heads=reader.size("linear_num_key_heads"),

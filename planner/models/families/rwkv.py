@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.models.decoder import Importer, assemble
+from planner.models.assembly import assemble
+from planner.models.decoder import Importer
 from planner.models.parts import Block
 from planner.models.reader import ConfigError, Reader
 from planner.models.rwkv import Rwkv, RwkvChannelMix

@@ -53,7 +53,7 @@ def sparse_latent(traits: Traits) -> Importer:
 
     def read(reader: Reader) -> ModelSpec:
         reader.defaults = traits.defaults
-        shape = read_shape(reader)
+        shape = read_shape(reader, 1, reader.size("v_head_dim"))
         attention = read_latent(reader, shape, traits, reader.size("index_topk"))
         indexer = read_indexer(reader, shape)
         norms = 2 * shape.hidden
@@ -71,12 +71,13 @@ def sparse_latent(traits: Traits) -> Importer:
     return read
 
 
-def read_indexer(reader: Reader, shape: Shape) -> Indexer:
-    """Return the indexer: queries from the query latent, one key a token under a LayerNorm."""
+def read_indexer(reader: Reader, shape: Shape, inputs: int | None = None) -> Indexer:
+    """Return the indexer: queries from the query latent, or a state of `inputs` values, and one
+    key a token under a LayerNorm."""
     head_dim = reader.size("index_head_dim")
     return Indexer(
         hidden=shape.hidden,
-        query_inputs=reader.size("q_lora_rank"),
+        query_inputs=reader.size("q_lora_rank") if inputs is None else inputs,
         heads=reader.size("index_n_heads"),
         head_dim=head_dim,
         norm_params=2 * head_dim,

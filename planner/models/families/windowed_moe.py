@@ -42,7 +42,9 @@ _STEP = Traits(
     mlp_bias="mlp_bias",
     qk_norm="head",
     windows=patterned(4, 512),
-    moe=Moe(("moe_intermediate_size",), ("share_expert_dim",), correction=True),
+    moe=Moe(
+        ("moe_intermediate_size",), ("share_expert_dim",), correction=True, shared_bias="mlp_bias"
+    ),
     defaults={
         "num_key_value_heads": 8,
         "head_dim": 128,
@@ -68,7 +70,7 @@ def read_mimo_v2(reader: Reader) -> ModelSpec:
     sliding = replace(
         full,
         heads=heads,
-        kv_heads=reader.size("swa_num_key_value_heads", default=shape.kv_heads),
+        kv_heads=reader.size("swa_num_key_value_heads", default=2 * shape.kv_heads),
         head_dim=reader.size("swa_head_dim", default=shape.head_dim),
         v_head_dim=reader.size("swa_v_head_dim", default=reader.size("v_head_dim")),
         window=window_size(reader, 128),

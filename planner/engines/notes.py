@@ -1,0 +1,130 @@
+"""What a reader must know of the memory of a deployment."""
+
+from __future__ import annotations
+
+from planner.engines.memory import Memory
+from planner.engines.settings import MemorySettings
+from planner.models.spec import ModelSpec, Note
+from planner.precision import get_format
+from planner.step.parallel import Sharding
+
+
+def memory_notes(
+    spec: ModelSpec, sharding: Sharding, memory: Memory, settings: MemorySettings, kv: str | None
+) -> tuple[Note, ...]:
+    """Return the notes on settings, and on what was assumed of the memory."""
+    notes = (
+        _encoder(spec, sharding, memory),
+        _layout(spec, memory, kv),
+        _length(memory),
+        _pool(memory, settings),
+        _host_layers(spec, settings),
+        _shared_tokens(settings),
+        _offload(settings),
+        _adapters(memory, settings),
+        _graphs(settings),
+    )
+    return tuple(note for note in notes if note)
+
+
+def _encoder(spec: ModelSpec, sharding: Sharding, memory: Memory) -> Note | None:
+    loading = memory.engine.loading
+    if not spec.vision_params or not loading.encoder:
+        return None
+    ways = 1 if spec.model_type in loading.replicated_encoders else sharding.tp
+    size = spec.vision_params * get_format(spec.quantization.vectors or spec.dtype).bytes
+    return Note(
+        "encoder_loaded",
+        f"weights hold the image or sound encoder, {size / ways / sharding.pp / 1e9:.2f} GB per "
+        f"GPU; vision=off leaves it out",
+    )
+
+
+def _layout(spec: ModelSpec, memory: Memory, kv: str | None) -> Note | None:
+    own = memory.engine.kv_by_type.get(spec.model_type)
+    if own is None or kv is not None:
+        return None
+    return Note(
+        "cache_layout",
+        f"kv: {memory.engine.name} keeps the cache of {spec.model_type} as {own} by default; some "
+        f"versions and devices take 16 bits, which kv=bf16 says",
+    )
+
+
+def _length(memory: Memory) -> Note | None:
+    """An engine that checks that one sequence of the longest context fits refuses to start."""
+    if memory.engine.id == "neutral" or memory.engine.whole_model:
+        return None
+    if memory.kv_pool_bytes_per_gpu <= 0 or memory.pool.sequences(memory.longest) >= 1:
+        return None
+    longest = memory.pool.longest(1, memory.longest)
+    return Note(
+        "max_model_len_does_not_fit",
+        f"max_model_len: the cache holds no sequence of {memory.longest} tokens, with which "
+        f"{memory.engine.name} would not start; accepted: {longest} or less",
+    )
+
+
+def _pool(memory: Memory, settings: MemorySettings) -> Note | None:
+    if settings.kv_pool_bytes is None:
+        return None
+    room = memory.requested_bytes_per_gpu - memory.weights_bytes_per_gpu
+    if settings.kv_pool_bytes <= room:
+        return None
+    return Note(
+        "kv_pool_beyond_memory",
+        f"kv_pool_bytes: {settings.kv_pool_bytes / 1e9:.1f} GB beside the weights exceed the "
+        f"memory planned with; {max(room, 0.0) / 1e9:.1f} GB are left",
+    )
+
+
+def _host_layers(spec: ModelSpec, settings: MemorySettings) -> Note | None:
+    layers = settings.layers_on_gpu
+    if layers is None or layers > spec.layers:
+        return None
+    return Note(
+        "layers_on_host",
+        f"layers_on_gpu: {spec.layers - min(layers, spec.layers)} of {spec.layers} layers and the "
+        f"head stay in host memory, whose speed is not modelled: times are those of a GPU that "
+        f"holds all",
+    )
+
+
+def _shared_tokens(settings: MemorySettings) -> Note | None:
+    if (settings.decode_cp or 1) == 1:
+        return None
+    return Note(
+        "decode_cp_memory_only",
+        "decode_cp: the cache is shared out among ranks; times are those of ranks that read it "
+        "whole, and are too long where it binds",
+    )
+
+
+def _offload(settings: MemorySettings) -> Note | None:
+    if not settings.kv_offload_bytes:
+        return None
+    return Note(
+        "kv_offload_prefixes",
+        "kv_offload_bytes: host memory keeps prefixes for requests to come, and holds no sequence "
+        "that runs; say with prefix_hit what it finds",
+    )
+
+
+def _adapters(memory: Memory, settings: MemorySettings) -> Note | None:
+    if settings.lora is None:
+        return None
+    return Note(
+        "adapters",
+        f"lora: adapters take {memory.adapter_bytes_per_gpu / 1e9:.2f} GB per GPU, routed experts "
+        f"without; their products are not timed",
+    )
+
+
+def _graphs(settings: MemorySettings) -> Note | None:
+    if settings.graphs != "off":
+        return None
+    return Note(
+        "graphs_not_timed",
+        "graphs: without them launches take longer than the calibrated times, which are of "
+        "captured graphs",
+    )
