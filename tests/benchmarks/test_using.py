@@ -22,7 +22,7 @@ ELSEWHERE = ASKED.model_copy(update={"gpu": "h200-sxm"})
 
 def slower(factor: float, edition: str) -> Calibration:
     """The shipped calibration with decode on one GPU and engine made slower."""
-    factors = ({"decode|h100-sxm5|vllm": factor}, {}, {})
+    factors = ({"decode|h100-sxm5|vllm": factor}, {}, {}, {})
     return replace(applied(shipped(), factors), edition=edition)
 
 
