@@ -104,6 +104,7 @@ def read_config(
     importer = next((table[name] for name in named if name in table), read_assumed)
     spec = importer(text)
     encoders = count_encoders(text)
+    _note_parts(root)
     _note_defaults(root)
     spec = replace(
         spec,
@@ -142,6 +143,23 @@ def _with_defaults(reader: Reader, name: str = "") -> Reader:
         implied = inner_type(reader.outer.text("model_type"), name)
         reader.class_defaults = class_defaults(own or implied)
     return reader
+
+
+def _note_parts(root: Reader) -> None:
+    """Note the networks beside decoder and encoders, such as those that make speech of text."""
+    beside = [
+        name
+        for name, value in root.config.items()
+        if name.endswith("_config")
+        and name not in root.used
+        and isinstance(value, Mapping)
+        and "model_type" in value
+    ]
+    if beside:
+        root.note(
+            "parts_left_out",
+            f"{', '.join(sorted(beside))}: not counted; no token of text is decoded with it",
+        )
 
 
 def _note_defaults(root: Reader) -> None:
