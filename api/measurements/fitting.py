@@ -11,7 +11,7 @@ from api.measurements.schemas import WorkspaceCalibration
 from api.web.call import call_planner
 from api.web.problem import over_limit
 from planner.calibration import shipped
-from planner.fitting.own import by_group, refit
+from planner.fitting.own import refit
 from planner.runs.entries import joined
 from planner.runs.rows import Row
 
@@ -37,7 +37,7 @@ def fitted(measured: Mapping[str, Sequence[Row]], most: int) -> WorkspaceCalibra
             "factors": factors,
             "errors": [
                 {**{k: v for k, v in asdict(one).items() if k != "rows"}, "runs": one.rows}
-                for one in by_group(rows, shipped(), refitted.factors)
+                for one in refitted.groups
             ],
             "notes": list(refitted.notes),
         }

@@ -53,7 +53,7 @@ class Queueing:
     """Prompts of clients in step with a new request that stand before it [-]."""
     together: float = 0.0
     """Share of all clients that is in step and stands before a new request besides [-]."""
-    scale: float = 1.0
+    scale: Numeric = 1.0
     """Factor on TTFT but for what waits for room, of measurements of one's own [-]."""
 
     @classmethod
@@ -208,18 +208,28 @@ def serve(
         np.asarray(concurrency, float), isl, osl, of_a_token, of_a_step
     )
     context = isl + of_a_step / 2
-    ranks = deployment.sharding.attention_dp
-    prompt = deployment.prompt_time_s(isl, ranks, prefix_hit, of_a_token)
-    together = np.maximum(np.floor(deployment.engine.chunk_tokens / isl), 1.0) * ranks
-    bunched = deployment.prompt_time_s(isl, together, prefix_hit, of_a_token) / together
     return steady_state(
         lambda running: deployment.time_s(running, context),
-        Prompts(prompt, prompt / ranks, bunched),
+        prompts_of(deployment, isl, prefix_hit, of_a_token),
         clients,
         osl,
         room_for(deployment, isl, of_a_step) if room is None else room,
         Queueing.of(deployment),
     )
+
+
+def prompts_of(
+    deployment: Deployment, isl: Array, prefix_hit: float = 0.0, of_a_token: Array | None = None
+) -> Prompts:
+    """Return the times of prompts of `isl` tokens on average, which broadcast [s].
+
+    `of_a_token` is the length of the prompt a random token belongs to, `isl` by default.
+    """
+    ranks = deployment.sharding.attention_dp
+    own_s = deployment.prompt_time_s(isl, ranks, prefix_hit, of_a_token)
+    together = np.maximum(np.floor(deployment.engine.chunk_tokens / isl), 1.0) * ranks
+    bunched_s = deployment.prompt_time_s(isl, together, prefix_hit, of_a_token) / together
+    return Prompts(own_s, own_s / ranks, bunched_s)
 
 
 def _moments(lengths: Numeric | Lengths) -> tuple[Array, Array]:
