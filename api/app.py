@@ -19,6 +19,8 @@ from litestar.types import Receive, Scope, Send
 
 from api.catalog.controllers import AcceleratorController, EngineController, ModelController
 from api.catalog.service import Catalog
+from api.checks.controllers import CheckController
+from api.checks.service import Checks
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
 from api.lanes import Lanes, Processes
@@ -26,6 +28,9 @@ from api.measurements.calibrations import Calibrations
 from api.measurements.controllers import MeasurementController
 from api.measurements.service import MeasuredRuns
 from api.openapi import complete, openapi_config, swagger_files
+from api.page.controllers import ROUTES as PAGES
+from api.page.controllers import page_files
+from api.page.service import Pages
 from api.plans.controllers import PlanController
 from api.plans.service import Plans
 from api.scenarios.controllers import ScenarioController
@@ -56,7 +61,9 @@ CONTROLLERS = (
     EngineController,
     ScenarioController,
     ComparisonController,
+    CheckController,
     SystemController,
+    *PAGES,
 )
 
 
@@ -80,7 +87,7 @@ def create_app(settings: Settings | None = None) -> Application:
     log.configure(settings.log_level)
     metrics = Metrics()
     app = Application(
-        route_handlers=[*CONTROLLERS, _importer(settings), swagger_files()],
+        route_handlers=[*CONTROLLERS, _importer(settings), swagger_files(), page_files()],
         lifespan=[_store],
         state=State({"services": None, "settings": settings, "metrics": metrics}),
         dependencies={
@@ -167,6 +174,10 @@ def _comparisons(request: AnyRequest) -> Comparisons:
     return Comparisons(services(request), caller(request))
 
 
+def _checks(request: AnyRequest) -> Checks:
+    return Checks(services(request), caller(request).workspace)
+
+
 def _measured(request: AnyRequest) -> MeasuredRuns:
     return MeasuredRuns(services(request).calibrations, caller(request).workspace)
 
@@ -175,13 +186,19 @@ def _workspaces(request: AnyRequest) -> Workspaces:
     return Workspaces(services(request), caller(request).workspace)
 
 
+def _pages(request: AnyRequest) -> Pages:
+    return Pages(services(request), caller(request))
+
+
 SERVICES = {
     "catalog": _catalog,
     "plans": _plans,
     "scenarios": _scenarios,
     "comparisons": _comparisons,
+    "checks": _checks,
     "measured": _measured,
     "workspaces": _workspaces,
+    "pages": _pages,
 }
 
 

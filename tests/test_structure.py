@@ -28,7 +28,8 @@ FLOORS = (
     ("runs",),
     ("benchmarks",),
     ("fitting",),
-    ("accuracy", "compare"),
+    ("accuracy",),
+    ("pictures", "handover"),
     ("commands",),
     ("cli", "__init__"),
 )
@@ -42,9 +43,9 @@ API_FLOORS = (
     ("web",),
     ("catalog", "measurements"),
     ("services",),
-    ("plans", "scenarios"),
+    ("plans", "scenarios", "checks"),
     ("comparisons", "system"),
-    ("workspace", "openapi"),
+    ("workspace", "openapi", "page"),
     ("app",),
     ("commands", "__init__"),
 )

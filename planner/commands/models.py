@@ -30,7 +30,7 @@ def list_command(family: str | None, kind: str | None, text: str | None, as_json
         click.echo(json.dumps(models, indent=2))
         return
     print_table(
-        ("id", "kind", "parameters", "active", "KV/token", "weights", "quantization", "source"),
+        ("id", "kind", "params", "active", "KV/token", "weights", "stored as", "source"),
         [
             (
                 m["id"],

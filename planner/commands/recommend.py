@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.commands.options import format_options, json_option, model_argument, setting_options
+from planner.commands.completion import accelerators
+from planner.commands.options import (
+    Whole,
+    format_options,
+    json_option,
+    model_argument,
+    setting_options,
+)
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
 from planner.units import number, percent, scaled, seconds
 
@@ -14,11 +21,30 @@ if TYPE_CHECKING:
     from planner.plans.recommend import Option
 
 
-@click.command()
+EXAMPLES = """\b
+Examples:
+  planner recommend llama-3.1-70b-instruct --context 8k --tpot-ms 50 --all
+  planner recommend deepseek-v3 --gpu h200-sxm --gpu b200-sxm --best-tp
+"""
+LEGEND = (
+    "batch: sequences to run at once; free: cache left at that batch; stops: what stops a larger "
+    "one (memory, the limit on TPOT, the knee, past which a sequence adds less than half of what "
+    "the first one added, or the crossover); step: what takes most of it"
+)
+
+
+@click.command(epilog=EXAMPLES)
 @model_argument
-@click.option("--context", type=int, default=8192, help="Tokens in each sequence's cache.")
+@click.option("--context", type=Whole(), default=8192, help="Tokens in each sequence's cache: 8k.")
 @click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]; without one the knee binds.")
-@click.option("--gpu", "gpus", multiple=True, metavar="GPU", help="Accelerator; repeatable.")
+@click.option(
+    "--gpu",
+    "gpus",
+    multiple=True,
+    metavar="GPU",
+    shell_complete=accelerators,
+    help="Accelerator; repeatable.",
+)
 @click.option("--all", "everything", is_flag=True, help="All accelerators of the catalogue.")
 @click.option("--percentile", type=float, default=50, help="Percentile of the limit.")
 @click.option("--tp", type=int, help="Tensor-parallel ranks; default the fewest that fit.")
@@ -64,28 +90,15 @@ def command(
             f"at {seconds(best.tpot_s.p50)}."
         )
     print_table(
-        (
-            "gpu",
-            "tp",
-            "batch",
-            "per GPU",
-            "in all",
-            "TPOT",
-            "FLOP/byte",
-            "free",
-            "$/Mtok",
-            "binds",
-            "bound",
-        ),
+        ("gpu", "tp", "batch", "per GPU", "tok/s", "TPOT", "free", "$/Mtok", "stops", "step"),
         [
             (
                 _named(c),
                 str(c.tp),
-                str(c.batch),
-                scaled(c.tokens_per_s_per_gpu, "tok/s"),
-                scaled(c.tokens_per_s, "tok/s"),
+                f"{c.batch:,}",
+                scaled(c.tokens_per_s_per_gpu, ""),
+                scaled(c.tokens_per_s, ""),
                 seconds(c.tpot_s.p50),
-                number(c.arithmetic_intensity),
                 percent(c.headroom),
                 number(c.usd_per_million_tokens),
                 c.binds,
@@ -93,6 +106,7 @@ def command(
             )
             for c in result.choices
         ],
+        legend=LEGEND if result.choices else "",
     )
     if result.refused:
         print_table(("cannot", "why"), [(r.gpu, r.reason) for r in result.refused])

@@ -1,8 +1,10 @@
 """A local refit: a few factors on top of the shipped calibration, from a user's own rows.
 
-Times of decode and of prompts and TTFT each take a factor per (GPU, engine), per format there and
-per model there: log factors with a Gaussian prior around zero, so that few rows move little and
-many rows move as far as they agree. Nothing else of the calibration changes.
+Times of decode and of prompts and TTFT each take a factor per (GPU, engine), per size of model, per
+format and per model there: what bounds a small model is not what bounds a large one, so that most
+of what a run says is about models of its size. They are log factors with a Gaussian prior around
+zero, so that few rows, and runs of few requests, move little and many rows move as far as they
+agree. Nothing else of the calibration changes.
 """
 
 from __future__ import annotations

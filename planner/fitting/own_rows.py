@@ -21,9 +21,12 @@ Ints = NDArray[np.int64]
 TTFT_WEIGHT = 0.1
 """Weight of a TTFT beside a TPOT: it varies more between runs [-]."""
 
+FEW_REQUESTS = 32
+"""Requests of a run that tell half of what many would [-]."""
+
 STEP = 0.01
-"""Difference of a log scale from which a slope is taken: the steady state is solved to a part in a
-thousand, so that a smaller one would see its rounds [-]."""
+"""Difference of a log scale from which a slope is taken: the steady state is solved to a part in
+ten thousand, so that a smaller one would see its rounds [-]."""
 
 Unknown = tuple[int, str]
 """Level of `LEVELS`, and the values of its tags."""
@@ -132,7 +135,12 @@ def _unknowns(deployment: Deployment, phase: str) -> list[Unknown]:
 
 
 def weight_of(row: Row, name: str) -> float:
-    """Return the weight of a measured quantity, none for a TTFT of a run that queues [-]."""
+    """Return the weight of a measured quantity, none for a TTFT of a run that queues [-].
+
+    A run of few requests counts less; one that does not say how many is taken to have enough.
+    """
+    requests = float(row.remarks.get("requests") or FEW_REQUESTS * 10)
+    counted = requests / (requests + FEW_REQUESTS)
     if name == "ttft_ms":
-        return 0.0 if row.remarks.get("queued") == "1" else TTFT_WEIGHT
-    return 1.0 if row.measured[name] > 0 else 0.0
+        return 0.0 if row.remarks.get("queued") == "1" else TTFT_WEIGHT * counted
+    return counted if row.measured[name] > 0 else 0.0

@@ -14,11 +14,12 @@ import numpy as np
 from planner.calibration import Calibration
 from planner.deployment import Deployment
 from planner.roofline import Array
-from planner.runs.harness import mean_lengths
+from planner.runs.harness import habits, mean_lengths
 from planner.runs.points import decode_points
 from planner.runs.room import room_of_run
 from planner.runs.rows import Row, numbers
-from planner.serving.steady import START, Prompts, Queueing, prompts_of, steady_state
+from planner.serving.prompts import PromptLoad, Prompts
+from planner.serving.steady import START, Queueing, steady_state
 
 PHASES = ("decode", "prompt", START)
 
@@ -38,24 +39,29 @@ def _serving(deployment: Deployment, rows: Sequence[Row], figures: Calibration) 
     room = room_of_run(deployment, rows, clients, isl, osl)
     drafting = figures.speculation if deployment.subject.tags["drafting"] else None
     one = replace(deployment, speculation=drafting)
-    prompts, queueing, context = prompts_of(one, isl), Queueing.of(one), isl + osl / 2
+    load, queueing, context = PromptLoad(one, isl, 0.0, isl), Queueing.of(one), isl + osl / 2
+    taken_in, ranks = habits(rows), one.sharding.attention_dp
 
     def predict(scales: Array) -> Mapping[str, Array]:
         step, prompt, start = (column[:, None] for column in scales.T)
 
-        def decode_s(running: Array) -> Array:
-            return np.asarray(step * one.time_s(running, context))
+        def prompts_at(running: Array) -> Prompts:
+            shipped = load.at(running, osl, taken_in.poll)
+            return replace(
+                shipped,
+                own_s=shipped.own_s * prompt,
+                held_s=shipped.held_s * prompt,
+                bunched_s=shipped.bunched_s * prompt,
+            )
 
-        own, held, bunched = (
-            prompt * np.asarray(time) for time in (prompts.own_s, prompts.held_s, prompts.bunched_s)
-        )
         state = steady_state(
-            decode_s,
-            Prompts(own, held, bunched),
-            np.broadcast_to(clients, own.shape),
+            lambda running: np.asarray(step * one.time_s(running, context)),
+            prompts_at,
+            np.broadcast_to(clients, (len(scales), len(clients))),
             osl,
             room,
             replace(queueing, scale=queueing.scale * start),
+            lambda begun: taken_in.wait(begun, ranks),
         )
         return {"ttft_ms": state.ttft_s * 1e3, "tpot_ms": state.tpot_s * 1e3}
 

@@ -20,6 +20,7 @@ from planner.models.decoder import HIDDEN
 from planner.models.defaults import class_defaults, inner_type
 from planner.models.formulas import MissingField, NoCount, evaluate, names
 from planner.models.reader import ConfigError, Reader
+from planner.models.spec import Note
 
 _FILE = Path(__file__).parent / "facts" / "encoders.json"
 _ENCODER = re.compile(r"^(vision|visual|audio|image|video|speech|vit|vq)(_\w+)?_(config|tower)$")
@@ -135,6 +136,8 @@ def count_encoders(text: Reader) -> Encoders:
     """
     holder = text.outer or text
     model_type = holder.text("model_type")
+    if text.outer is not None:
+        holder.class_defaults = class_defaults(model_type)
     joins = _table()["joins"].get(model_type)
     counted = Encoders()
     if joins is not None:
@@ -166,7 +169,10 @@ def _known(holder: Reader, text: Reader, path: str, formula: str) -> Encoders:
         reader = _inside(reader, name)
     more = {"text": _Fields(text), "outer": _Fields(holder)}
     tower, low, high = _tower(reader) if path else (0, 0, 0)
-    join = _count(formula, holder, {**more, "tower": tower})
+    try:
+        join = _count(formula, holder, {**more, "tower": tower})
+    except MissingField:
+        return _joined(reader, text, path, (tower, low, high))
     return _as(path, tower + join, low + join, high + join)
 
 
@@ -264,27 +270,39 @@ def _bounded(reader: Reader) -> tuple[int, int, int]:
 def _unknown(holder: Reader, text: Reader, name: str) -> Encoders:
     """Return an encoder beside a model type whose join to it is not known, between bounds."""
     reader = _inside(holder, name)
-    params, low, high = _tower(reader)
-    if not params:
-        return Encoders()
+    sizes = _tower(reader)
+    return _joined(reader, text, name, sizes) if sizes[0] else Encoders()
+
+
+def _joined(reader: Reader, text: Reader, path: str, sizes: tuple[int, int, int]) -> Encoders:
+    """Return an encoder of `sizes` (about, at least, at most) with a join that is not known.
+
+    At least none; at most 24 matrices from the encoder's width, or four of it, to the model's.
+    """
+    params, low, high = sizes
     width = reader.size(*WIDTH) if reader.has(*WIDTH) else 0
     model = text.size(*HIDDEN) if text.has(*HIDDEN) else width
     joined = 4 * width * (4 * width + model)
     most = 24 * width * max(4 * width, model)
-    return _as(name, params + joined, low, high + most)
+    return _as(path, params + joined, low, high + most)
+
+
+def encoder_note(what: str, params: int) -> Note:
+    """Return what a reader must know of `params` of a vision or audio encoder."""
+    return Note(
+        f"{what}_encoder",
+        f"{params:,} parameters of the {what} encoder and its projection are loaded beside the"
+        " decoder; they are not in total_params and do no work in a decode step",
+    )
 
 
 def _note(holder: Reader, counted: Encoders) -> None:
     for what, params in (("vision", counted.vision), ("audio", counted.audio)):
         if params:
-            holder.note(
-                f"{what}_encoder",
-                f"{params:,} parameters of the {what} encoder and its projection are loaded beside"
-                " the decoder; they are not in total_params and do no work in a decode step",
-            )
+            holder.notes.append(encoder_note(what, params))
     if counted.low != counted.high:
         holder.note(
             "encoder_bounds",
-            f"the encoder's type is not known: between {counted.low:,} and {counted.high:,}"
-            " parameters by its stated width and depth",
+            f"not all of the encoder is known: between {counted.low:,} and {counted.high:,}"
+            " parameters by the widths and depths that are stated",
         )

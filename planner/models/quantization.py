@@ -56,6 +56,8 @@ def _method(config: Config, mlx: bool) -> str:
     method = config.get("quant_method")
     if isinstance(method, str):
         return method.lower()
+    if method is not None:
+        raise ConfigError(f"quantization_config.quant_method: {method!r:.40} is not a text")
     if "config_groups" in config or "sparsity_config" in config:
         return "compressed-tensors"
     return "mlx" if mlx or "group_size" in config else ""

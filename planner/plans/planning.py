@@ -79,7 +79,7 @@ def _meets(
 ) -> list[answer.Meets]:
     if scenario.tpot_ms is None and scenario.ttft_ms is None:
         return []
-    from planner.plans.verdict import meets_of  # a question without limits does without
+    from planner.plans.meets import meets_of  # a question without limits does without
 
     return meets_of(scenario, deployment, batches, context, fit)
 
@@ -89,7 +89,7 @@ def _load_notes(
 ) -> list[Note]:
     notes = []
     if meets:
-        from planner.plans.verdict import missed_notes
+        from planner.plans.meets import missed_notes
 
         notes += missed_notes(meets, scenario)
     if scenario.isl is not None:
@@ -105,7 +105,7 @@ def _load_notes(
 def _nearness_note(scenario: Scenario, deployment: Deployment) -> Note:
     """How near the case is to measured ones, which is what its intervals rest on."""
     intervals, subject = deployment.calibration.intervals, deployment.subject
-    text = f"intervals are those of left-out runs of the class: {intervals.nearness(subject)}"
+    text = f"intervals are those of left-out runs of the class: {intervals.described(subject)}"
     if scenario.isl is not None and intervals.borrowed("ttft", subject):
         text += f"; TTFT of {subject.tags['engine']} was not measured: that of servers, widened"
     return Note("nearness", text)

@@ -53,7 +53,7 @@ def question(
 def measured(rows: list[Row], decode: float, prompt: float, start: float = 1.0) -> list[Row]:
     """Runs of which steps, prompts and starts take so many times as long as is shipped."""
     kinds = {"decode": decode, "prompt": prompt, "start": start}
-    factors = ({f"{kind}|h100-sxm5|vllm": value for kind, value in kinds.items()}, {}, {})
+    factors = ({f"{kind}|h100-sxm5|vllm": value for kind, value in kinds.items()}, {}, {}, {})
     return [
         replace(row, measured={name: prediction.values[name] for name in ("ttft_ms", "tpot_ms")})
         for row, prediction in zip(rows, predict(rows, applied(shipped(), factors)), strict=True)
@@ -62,7 +62,8 @@ def measured(rows: list[Row], decode: float, prompt: float, start: float = 1.0) 
 
 def product(factors: tuple[dict[str, float], ...], phase: str) -> float:
     """All levels' factor of Qwen3-8B in bf16 on an H100 under vLLM."""
-    keys = ("h100-sxm5|vllm", "h100-sxm5|vllm|bf16", "h100-sxm5|vllm|qwen3 8.2B")
+    own = ("", "|medium", "|bf16", "|qwen3 8.2B")
+    keys = [f"h100-sxm5|vllm{end}" for end in own]
     return float(np.prod([f.get(f"{phase}|{k}", 1.0) for f, k in zip(factors, keys, strict=True)]))
 
 
@@ -147,7 +148,7 @@ def test_the_shipped_calibration_is_not_changed() -> None:
     levels = before.parameters["scale"].levels
     refit(measured([question(n) for n in range(3)], 1.2, 1.0), before)
     assert before.parameters["scale"].levels == levels
-    assert len(applied(before, ({}, {}, {})).parameters["scale"].levels) == len(levels) + len(
+    assert len(applied(before, ({}, {}, {}, {})).parameters["scale"].levels) == len(levels) + len(
         LEVELS
     )
 
@@ -194,7 +195,7 @@ def test_scaled_rows_are_predicted_as_by_the_calibration_with_the_same_factors()
     deployments = [setup(row).deployment for row in rows]
     own = OwnRows(rows, deployments, shipped())
     theta = 0.1 * np.sin(np.arange(len(own.unknowns)))
-    factors: tuple[dict[str, float], ...] = ({}, {}, {})
+    factors: tuple[dict[str, float], ...] = tuple({} for _ in LEVELS)
     for (level, key), value in zip(own.unknowns, theta, strict=True):
         factors[level][key] = float(np.exp(value))
     by_calibration = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.models.decoder import Importer, Moe, Shape, Traits, decoder
+from planner.models.decoder import Importer, Moe, Shape, Traits, decoder, read_shape
 from planner.models.reader import ConfigError, Reader
+from planner.models.spec import ModelSpec
 from planner.models.windows import patterned, switched, uniform
 
 
@@ -86,7 +87,6 @@ _TABLE: dict[str, Traits] = {
     "Yi": _LLAMA,
     "aquila": _LLAMA,
     "xverse": _LLAMA,
-    "helium": _LLAMA,
     "granite": _LLAMA,
     "cwm": replace(_LLAMA, windows=patterned(4, 8192)),
     "exaone": _LLAMA,
@@ -193,4 +193,17 @@ _TABLE: dict[str, Traits] = {
     "minicpm": Traits(tied=True, moe=Moe(width=("intermediate_size",))),
 }
 
+
+def read_helium(reader: Reader) -> ModelSpec:
+    """Read a Helium, whose output projection is as square as the residual stream is wide."""
+    shape = read_shape(reader)
+    if shape.heads * shape.head_dim != shape.hidden:
+        raise ConfigError(
+            f"{reader.path}head_dim: {shape.heads} heads of {shape.head_dim} values do not make"
+            f" the {shape.hidden} that the output projection reads"
+        )
+    return decoder(_LLAMA)(reader)
+
+
 MODEL_TYPES: dict[str, Importer] = {name: decoder(traits) for name, traits in _TABLE.items()}
+MODEL_TYPES["helium"] = read_helium

@@ -189,7 +189,8 @@ def read_zamba2(reader: Reader) -> ModelSpec:
 def read_zamba(reader: Reader) -> ModelSpec:
     """Read a Zamba: Mamba layers, some led by one shared block of attention and MLP.
 
-    Only the first use stores the block's weights; each adds a projection of its own.
+    Only the first use stores the block's weights; each adds a projection of its own. The reference
+    implementation unshares the block along with embedding and head.
     """
     hidden = reader.size("hidden_size")
     inner = hidden * reader.size("mamba_expand")
@@ -200,8 +201,15 @@ def read_zamba(reader: Reader) -> ModelSpec:
     bias = reader.flag("mamba_proj_bias")
     mamba = Mamba1(hidden, inner, state, rank, convolution, bias)
     width = reader.size("intermediate_size")
+    doubled = reader.size("attention_hidden_size", default=2 * hidden)
+    if doubled != 2 * hidden:
+        raise ConfigError(
+            f"{reader.path}attention_hidden_size: {doubled}; accepted: {2 * hidden}, twice"
+            " hidden_size"
+        )
     blocks: list[Block] = []
     used = False
+    shared = reader.tied(default=True)
     for hybrid in _zamba_hybrids(reader):
         if not hybrid:
             blocks.append(Block((mamba,), other_params=hidden))
@@ -218,7 +226,7 @@ def read_zamba(reader: Reader) -> ModelSpec:
         norms = hidden if used else 4 * hidden
         mlps = (dense, Projection("shared_out", hidden, hidden, "attention"))
         blocks.append(Block((attention, mamba), mlps, norms))
-        used = True
+        used = shared
     return assemble(reader, blocks, hidden=hidden, vocab=reader.size("vocab_size"), tied=True)
 
 
