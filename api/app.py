@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from api.checks.controllers import CheckController
 from api.checks.service import Checks
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
+from api.lanes import Lanes, Processes
 from api.measurements.calibrations import Calibrations
 from api.measurements.controllers import MeasurementController
 from api.measurements.service import MeasuredRuns
@@ -131,13 +133,19 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     else:
         migrate.require(settings)
     database = Database(settings)
-    calibrations = Calibrations(database, settings)
-    app.state.services = Services(settings, database, calibrations)
+    processes = Processes(settings.lane_long)
+    calibrations = Calibrations(database, settings, processes)
+    lanes = Lanes(settings)
+    asyncio.get_running_loop().set_default_executor(lanes)
+    app.state.services = Services(settings, database, calibrations, lanes, processes)
+    app.state.metrics.watch(lanes)
     try:
-        calibrations.load()
+        calibrations.start()
         forget(database, settings.idempotency_hours)
         yield
     finally:
+        calibrations.stop()
+        lanes.shutdown()
         database.close()
 
 

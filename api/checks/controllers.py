@@ -12,6 +12,7 @@ from api.web.answer import as_json
 from planner.handover.checking import CheckReport
 
 Service = NamedDependency[Checks]
+READ = {"scope": "read", "lane": "compute"}
 
 
 class CheckController(Controller):
@@ -20,7 +21,7 @@ class CheckController(Controller):
     path = "/v1/checks"
     tags = ["checks"]  # noqa: RUF012 - the framework's own protocol
 
-    @post(operation_id="createCheck", sync_to_thread=True, status_code=200, opt={"scope": "read"})
+    @post(operation_id="createCheck", sync_to_thread=True, status_code=200, opt=READ)
     def create(self, data: JSONBody[CheckQuery], checks: Service) -> Response[CheckReport]:
         """Say whether command lines and manifests start, meet limits, and what they waste."""
         return as_json(checks.check(data))
