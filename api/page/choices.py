@@ -19,8 +19,9 @@ Option = tuple[str, str]
 def model_options() -> list[Option]:
     """Return the models of the catalogue."""
     return [
-        (facts["id"], f"{facts['kind']}, {count(facts['total_params'])} parameters")
+        (name, f"{facts['kind']}, {count(facts['total_params'])} parameters")
         for facts in all_facts()
+        for name in (facts["id"], *facts["aliases"])
     ]
 
 
