@@ -275,10 +275,7 @@ def test_minicpm_is_dense_without_experts_and_a_mixture_with_them() -> None:
         ({"layer_types": ["full_attention"]}, "layer_types: 1 entries for 8 layers"),
         ({"sliding_window": -5}, "sliding_window: -5 is out of range"),
         ({"vocab_size": None}, "vocab_size or padded_vocab_size: missing"),
-        (
-            {"num_hidden_layers": 5000},
-            "num_hidden_layers: 5000 is out of range; accepted: 1 to 4096",
-        ),
+        ({"num_hidden_layers": 5000}, "5000 is out of range; accepted: 1 to 4096"),
         ({"intermediate_size": 10.5}, "intermediate_size: 10.5 is out of range"),
         ({"hidden_size": "256"}, "hidden_size: '256' is not a whole number of 1 or more"),
         ({"head_dim": True}, "head_dim: True is not a whole number"),

@@ -213,7 +213,7 @@ def test_rwkv_5_world_3b_layer_by_layer() -> None:
     """Five squares of 2560 in time mixing, 2·2560·8960 and a square in channel mixing.
 
     Vectors: 8·2560 of mixes, decay, bonus and group norm; 2·2560; two LayerNorms of 2·2560. With a
-    head of its own 3.06·10⁹ in all (Peng et al., "Eagle and Finch", 2024, table of sizes; recalled).
+    head of its own 3.06·10⁹ in all (Peng et al., "Eagle and Finch", 2024; recalled).
     """
     spec = read(
         model_type="rwkv5",
