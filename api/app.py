@@ -133,7 +133,7 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     else:
         migrate.require(settings)
     database = Database(settings)
-    processes = Processes(settings.lane_long)
+    processes = Processes(settings.lane_long, preload="api.plans.warm")
     calibrations = Calibrations(database, settings, processes)
     lanes = Lanes(settings)
     asyncio.get_running_loop().set_default_executor(lanes)

@@ -41,6 +41,7 @@ API_FLOORS = (
     ("settings",),
     ("store",),
     ("web",),
+    ("lanes",),
     ("catalog", "measurements"),
     ("services",),
     ("plans", "scenarios", "checks"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.lanes.lane import LANE, Lane, LaneFull, Lanes
+from api.lanes.lane import Lane, LaneFull, Lanes
 from api.lanes.processes import Processes
 
-__all__ = ["LANE", "Lane", "LaneFull", "Lanes", "Processes"]
+__all__ = ["Lane", "LaneFull", "Lanes", "Processes"]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from api.settings import Settings
+from api.web.context import LANE
 from api.web.problem import Problem
 
 T = TypeVar("T")
-
-LANE: ContextVar[str] = ContextVar("planner_lane", default="store")
-"""Lane that the current request works in."""
 
 
 class LaneFull(Problem):

@@ -35,9 +35,11 @@ class WorkEnded(Problem):
 class Processes:
     """A bounded number of worker processes."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, preload: str = "") -> None:
+        """Allow `most` at once, forked from a process that has loaded the module `preload`."""
         self.context: ForkServerContext = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["api.lanes.warm"])
+        if preload:
+            self.context.set_forkserver_preload([preload])
         self.places = threading.BoundedSemaphore(most)
         self.running: set[int] = set()
         """Process ids of the work in progress."""

@@ -19,7 +19,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from api.lanes.processes import Processes
-from api.measurements.changes import Change, MeasuredRows, Refits, T
+from api.measurements.changes import MeasuredRows, Refits, RowsChange, T
 from api.measurements.fitting import fitted
 from api.measurements.schemas import WorkspaceCalibration
 from api.settings import Settings
@@ -108,9 +108,9 @@ class Calibrations:
         if not document or _shipped_with(document) == shipped().edition:
             return document
         log.info("refit", workspace=workspace, because="another release of the calibration")
-        return self.change(workspace, Change(lambda rows: rows, lambda _, own: _text(own)))
+        return self.change(workspace, RowsChange(lambda rows: rows, lambda _, own: _text(own)))
 
-    def change(self, workspace: str, change: Change[T]) -> T:
+    def change(self, workspace: str, change: RowsChange[T]) -> T:
         """Refit a workspace to the rows that a change leaves, and store all it writes."""
         result = self.refits.change(workspace, change)
         with suppress(SQLAlchemyError):

@@ -32,7 +32,7 @@ class ConcurrentChange(Exception):
 
 
 @dataclass
-class Change(Generic[T]):
+class RowsChange(Generic[T]):
     """What becomes of the rows, and what is stored with the calibration they give."""
 
     after: Callable[[MeasuredRows], MeasuredRows]
@@ -54,9 +54,9 @@ class Refits:
         self.fit = fit
         self._lock = threading.Lock()
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._waiting: defaultdict[str, list[Change[Any]]] = defaultdict(list)
+        self._waiting: defaultdict[str, list[RowsChange[Any]]] = defaultdict(list)
 
-    def change(self, workspace: str, change: Change[T]) -> T:
+    def change(self, workspace: str, change: RowsChange[T]) -> T:
         """Make a change, with all that wait for their turn; return what `write` returned."""
         with self._lock:
             self._waiting[workspace].append(change)
@@ -68,7 +68,7 @@ class Refits:
                 self._make(workspace, together)
         return change.result.result()
 
-    def _make(self, workspace: str, changes: Sequence[Change[Any]]) -> None:
+    def _make(self, workspace: str, changes: Sequence[RowsChange[Any]]) -> None:
         """Make changes together; where that fails, one after the other."""
         try:
             results = self._together(workspace, changes)
@@ -82,7 +82,7 @@ class Refits:
             for change, result in zip(changes, results, strict=True):
                 change.result.set_result(result)
 
-    def _fail(self, change: Change[Any], error: Exception) -> None:
+    def _fail(self, change: RowsChange[Any], error: Exception) -> None:
         try:
             result = change.before() if isinstance(error, IntegrityError) else None
         except Exception as other:  # noqa: BLE001 - the same
@@ -92,13 +92,13 @@ class Refits:
         else:
             change.result.set_result(result)
 
-    def _together(self, workspace: str, changes: Sequence[Change[Any]]) -> list[Any]:
+    def _together(self, workspace: str, changes: Sequence[RowsChange[Any]]) -> list[Any]:
         answered = [change.before() for change in changes]
         new = [change for change, known in zip(changes, answered, strict=True) if known is None]
         made = iter(self._store(workspace, new) if new else ())
         return [next(made) if known is None else known for known in answered]
 
-    def _store(self, workspace: str, changes: Sequence[Change[Any]]) -> list[Any]:
+    def _store(self, workspace: str, changes: Sequence[RowsChange[Any]]) -> list[Any]:
         for _ in range(ATTEMPTS):
             number, rows = _read(self.database, workspace)
             for change in changes:

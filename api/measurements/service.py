@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.measurements.calibrations import Calibrations
-from api.measurements.changes import Change, MeasuredRows
+from api.measurements.changes import MeasuredRows, RowsChange
 from api.measurements.reading import read_body
 from api.measurements.schemas import (
     AddedMeasurement,
@@ -57,7 +57,7 @@ class MeasuredRuns:
 
         return self.calibrations.change(
             self.workspace,
-            Change(
+            RowsChange(
                 after=lambda rows: {**rows, row.id: read.rows},
                 write=lambda session, own: write_in(session, once, lambda s: make(s, own)),
                 before=lambda: replayed(self.database, once),
@@ -75,7 +75,7 @@ class MeasuredRuns:
         def write(session: Session, _: WorkspaceCalibration | None) -> None:
             session.delete(self._row(session, ident))
 
-        self.calibrations.change(self.workspace, Change(after, write))
+        self.calibrations.change(self.workspace, RowsChange(after, write))
 
     def get(self, ident: str) -> Measurement:
         """Return a measurement with its runs."""

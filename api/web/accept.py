@@ -7,8 +7,8 @@ from typing import Any
 
 from litestar import Request
 
-from api.lanes import LANE
 from api.web.body import refuse_nul
+from api.web.context import LANE
 from api.web.problem import FieldError, Problem
 
 JSON = "application/json"

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from api.catalog import own
 from api.catalog.own import ACCELERATOR, MODEL
-from api.measurements.changes import Change
+from api.measurements.changes import RowsChange
 from api.measurements.transfer import import_measurement
 from api.services import Services
 from api.web.idempotency import Once, StoredResponse, replayed, write_in, write_once
@@ -48,7 +48,7 @@ class Workspaces:
         added = {row.id: runs for row, runs in measured.items()}
         return self.calibrations.change(
             self.workspace,
-            Change(
+            RowsChange(
                 after=lambda rows: {**rows, **added},
                 write=lambda session, _: write_in(session, once, make),
                 before=lambda: replayed(self.database, once),

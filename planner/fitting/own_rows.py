@@ -33,7 +33,7 @@ Unknown = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Entries:
     """Entries of rows that share a deployment."""
 
     predict: Scaled
@@ -81,7 +81,7 @@ class OwnRows:
         rows: Sequence[Row],
         figures: Calibration,
         at: dict[tuple[int, str], int],
-    ) -> Part:
+    ) -> Entries:
         names = dict.fromkeys(name for i in members for name in rows[i].measured)
         cells = []
         for name in names:
@@ -93,7 +93,7 @@ class OwnRows:
             for unknown in _unknowns(deployment, phase):
                 if unknown in self.unknowns:
                     split[number, self.unknowns.index(unknown)] = 1.0
-        return Part(scaled(deployment, [rows[i] for i in members], figures), tuple(cells), split)
+        return Entries(scaled(deployment, [rows[i] for i in members], figures), tuple(cells), split)
 
     def predict(self, theta: Array) -> Array:
         """Return every entry at log factors of shape (fit, unknown), shape (fit, entry)."""

@@ -21,7 +21,7 @@ QUANTILES = np.linspace(-4.0, 4.0, 161)
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadInQuestion:
     """One kind of load: the one in question, the most there can be, and its times."""
 
     unit: str
@@ -47,7 +47,9 @@ def meets_of(
             return np.asarray(times * factor_at(deployment, "tpot", quantiles) * 1e3)
 
         meets.append(
-            _meets(scenario, "tpot_ms", scenario.tpot_ms, Load("batch", batch, fit, step_ms))
+            _meets(
+                scenario, "tpot_ms", scenario.tpot_ms, LoadInQuestion("batch", batch, fit, step_ms)
+            )
         )
     if scenario.isl is not None:
         limits = {"tpot_ms": scenario.tpot_ms, "ttft_ms": scenario.ttft_ms}
@@ -57,7 +59,9 @@ def meets_of(
                 scenario,
                 name,
                 limit,
-                Load("concurrency", clients, MOST_CLIENTS, _served_ms(scenario, deployment, name)),
+                LoadInQuestion(
+                    "concurrency", clients, MOST_CLIENTS, _served_ms(scenario, deployment, name)
+                ),
             )
             for name, limit in limits.items()
             if limit is not None
@@ -77,7 +81,7 @@ def _served_ms(
     return served_ms
 
 
-def _meets(scenario: Scenario, name: str, limit_ms: float, load: Load) -> answer.Meets:
+def _meets(scenario: Scenario, name: str, limit_ms: float, load: LoadInQuestion) -> answer.Meets:
     at = quantile(scenario.percentile)
     value_ms = float(load.times_ms(load.amount, at))
     most = largest(lambda loads: np.asarray(load.times_ms(loads, at) <= limit_ms), load.most)
