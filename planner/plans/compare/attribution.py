@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.plans.compare.answers import Attribution, FieldChange, Contribution, KernelDifference
+from planner.plans.compare.answers import Attribution, Contribution, FieldChange, KernelDifference
 from planner.plans.compare.exact import Grid
 from planner.plans.compare.figures import FIGURES, Answered
 from planner.scenario import Scenario
