@@ -1,8 +1,8 @@
 """Columns of a plan, of a sweep and of a point, by hand and against each other.
 
 The deployment is the small model of `tests.step.machine` on its machine of round numbers, on the
-pure roofline: 301,568 weights a token, 1 TFLOP/s, 10 GB/s; 256 bytes and 1,024 FLOPs a cached
-token.
+pure roofline: 301,568 weights a token, 1 TFLOP/s, 10 GB/s; a cached token is 256 bytes and 1,024
+FLOPs.
 """
 
 from __future__ import annotations
