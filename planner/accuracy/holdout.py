@@ -30,7 +30,7 @@ class Held:
     row: Row
     subject: Subject
     by: str
-    """What was left out with it: config, model, gpu, engine or family."""
+    """What was left out with it: config, model, gpu, engine, family, source or vendor."""
     fold: str
     prediction: Prediction
     doubt: str = ""
@@ -58,8 +58,16 @@ def _configuration(row: Row, subject: Subject) -> str:
 
 
 def _key(by: str, row: Row, subject: Subject) -> str:
-    return _configuration(row, subject) if by == "config" else subject.tags[by]
+    return _configuration(row, subject) if by == "config" else subject.tags.get(by, "")
 
+
+def _whole(by: str) -> set[str]:
+    """Folds that would leave out all of a kind: rows without a source, the vendor of most."""
+    return {"source": {""}, "vendor": {MOST_MEASURED_VENDOR}}.get(by, set())
+
+
+MOST_MEASURED_VENDOR = "nvidia"
+"""Without its rows nothing is left to fit serving to."""
 
 NEAR = dict(zip(("config", "model", "gpu", "family"), NEARNESS, strict=True))
 """The class of cases each way of leaving out stands for."""
@@ -82,17 +90,23 @@ class Holdout:
         self.sample_gpus = [one.gpu for one in refit.samples for _ in one.seconds]
         families = {g: accelerator_tags(get_accelerator(g))["family"] for g in self.sample_gpus}
         self.sample_families = [families[gpu] for gpu in self.sample_gpus]
+        vendors = {g: get_accelerator(g).vendor.lower() for g in families}
+        self.sample_vendors = [vendors[gpu] for gpu in self.sample_gpus]
 
     def held(self, by: str) -> Iterator[Held]:
         """Yield every row once, predicted without the rows that share its key."""
         keys: Words = np.array(
             [_key(by, r, s) for r, s in zip(self.rows, self.subjects, strict=True)]
         )
-        for fold in sorted(set(keys.tolist())):
+        for fold in sorted(set(keys.tolist()) - _whole(by)):
             yield from self._fold(by, fold, keys == fold)
 
     def _fold(self, by: str, fold: str, out: Bools) -> Iterator[Held]:
-        owners = {"gpu": self.sample_gpus, "family": self.sample_families}.get(by)
+        owners = {
+            "gpu": self.sample_gpus,
+            "family": self.sample_families,
+            "vendor": self.sample_vendors,
+        }.get(by)
         samples = None if owners is None else np.array([one == fold for one in owners], dtype=bool)
         found = self.refit.without(out[: self.serving], out[self.serving :], samples)
         figures = from_json(found)
@@ -167,10 +181,12 @@ def error(held: Held, name: str) -> float | None:
 
 
 def intervals(rows: Sequence[Held]) -> dict[str, Any]:
-    """Return the intervals of the calibration file from rows held out in all four ways."""
-    quantities = {"tpot": ("tpot_ms", "value"), "ttft": ("ttft_ms",)}
+    """Return the intervals of the calibration file.
+
+    `rows` are held out in all ways of `NEAR`, by source and by vendor.
+    """
     factors: dict[str, Any] = {}
-    for quantity, names in quantities.items():
+    for quantity, names in QUANTITIES.items():
         factors[quantity] = {}
         for mode in sorted({held.mode for held in rows}):
             classes: dict[str, list[float]] = {}
@@ -191,7 +207,50 @@ def intervals(rows: Sequence[Held]) -> dict[str, Any]:
         "factors": factors,
         "engines": _engines(rows),
         "unseen_vendor": UNSEEN_VENDOR,
+        "sources": _of_sources([held for held in rows if held.by == "source"]),
+        "vendors": _of_vendors([held for held in rows if held.by == "vendor"]),
     }
+
+
+QUANTITIES = {"tpot": ("tpot_ms", "value"), "ttft": ("ttft_ms",)}
+"""Columns of rows by quantity."""
+
+SOURCE_ROWS = 60
+"""Rows of a source beyond which more do not count: sources are what differs [-]."""
+
+
+def source_interval(rows: Sequence[Held], name: str) -> list[float]:
+    """Return the factors to p10 and p90 over sources left out; empty without rows.
+
+    Every source weighs as much as any other that has `SOURCE_ROWS` rows.
+    """
+    known = [(held.fold, e) for held in rows if _sound(held) and (e := error(held, name))]
+    if not known:
+        return []
+    folds = np.array([fold for fold, _ in known])
+    errors = np.array([e for _, e in known])
+    _, at, counts = np.unique(folds, return_inverse=True, return_counts=True)
+    weight = (np.minimum(counts, SOURCE_ROWS) / counts)[at]
+    order = np.argsort(errors)
+    share = (np.cumsum(weight[order]) - weight[order] / 2) / weight.sum()
+    low, high = np.exp(np.interp([LOW, HIGH], share, errors[order])).tolist()
+    return [float(f"{low:.4g}"), float(f"{high:.4g}")]
+
+
+def _of_sources(rows: Sequence[Held]) -> dict[str, list[float]]:
+    pairs = {quantity: source_interval(rows, names[0]) for quantity, names in QUANTITIES.items()}
+    return {quantity: pair for quantity, pair in pairs.items() if pair}
+
+
+def _of_vendors(rows: Sequence[Held]) -> dict[str, dict[str, list[float]]]:
+    found: dict[str, dict[str, list[float]]] = {}
+    for quantity, names in QUANTITIES.items():
+        for mode in sorted({held.mode for held in rows}):
+            known = [held for held in rows if held.mode == mode and _sound(held)]
+            errors = [e for h in known for n in names if (e := error(h, n)) is not None]
+            if pair := _quantiles(errors, []):
+                found.setdefault(quantity, {})[mode] = pair
+    return found
 
 
 def _sound(held: Held) -> bool:

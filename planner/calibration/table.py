@@ -14,7 +14,7 @@ from planner.calibration.subject import PHASED, PROMPT, Subject
 from planner.roofline import Array
 from planner.step.timing import Efficiency, Item
 
-EDITION = "2026-11-29"
+EDITION = "2026-12-01"
 
 SHARES = ("memory", "compute")
 TIMES = ("launch_s", "visit_s")
@@ -87,7 +87,9 @@ class Calibration:
             compute=np.minimum(column("compute", 1.0), 1.0),
             launch_s=column("launch_s", 0.0),
             visit_s=column("visit_s", 0.0),
-            sharpness=np.array([self.sharpness.get(item.kind, math.inf) for item in items]),
+            sharpness=np.array(
+                [self.sharpness.get(item.kind.split()[0], math.inf) for item in items]
+            ),
             scale=self.scale(subject, phase),
         )
 

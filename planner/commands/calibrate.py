@@ -83,7 +83,7 @@ def _fit(output: Path | None) -> None:
 
     refit = refit_committed()
     holdout = Holdout(refit)
-    left_out = [one for by in NEAR for one in holdout.held(by)]
+    left_out = [one for by in (*NEAR, "source", "vendor") for one in holdout.held(by)]
     content = refit.content | {"intervals": intervals(left_out)}
     path = output or Path(f"calibration-{EDITION}.json")
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")

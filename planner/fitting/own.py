@@ -1,8 +1,10 @@
 """A local refit: a few factors on top of the shipped calibration, from a user's own rows.
 
-Times of decode and of prompts and TTFT each take a factor per (GPU, engine), per format there and
-per model there: log factors with a Gaussian prior around zero, so that few rows move little and
-many rows move as far as they agree. Nothing else of the calibration changes.
+Times of decode and of prompts and TTFT each take a factor per (GPU, engine), per size of model, per
+format and per model there: what bounds a small model is not what bounds a large one, so that most
+of what a run says is about models of its size. They are log factors with a Gaussian prior around
+zero, so that few rows, and runs of few requests, move little and many rows move as far as they
+agree. Nothing else of the calibration changes.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ KNEE = 1.5
 
 TTFT_WEIGHT = 0.1
 """Weight of a TTFT beside a TPOT: it varies more between runs [-]."""
+
+FEW_REQUESTS = 32
+"""Requests of a run that tell half of what many would [-]."""
 
 MOST = 1.6
 """Largest log factor, about five times [-]."""
@@ -213,9 +218,11 @@ def _misfits(rows: Sequence[Row], calibration: Calibration) -> Array:
 
 
 def _weight(row: Row, name: str) -> float:
+    requests = float(row.remarks.get("requests") or FEW_REQUESTS * 10)
+    told = requests / (requests + FEW_REQUESTS)
     if name == "ttft_ms":
-        return 0.0 if row.remarks.get("queued") == "1" else TTFT_WEIGHT
-    return 1.0 if row.measured[name] > 0 else 0.0
+        return 0.0 if row.remarks.get("queued") == "1" else TTFT_WEIGHT * told
+    return told if row.measured[name] > 0 else 0.0
 
 
 def _left_out(rows: Sequence[Row], shipped: Calibration) -> dict[str, float]:

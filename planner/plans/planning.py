@@ -93,7 +93,7 @@ def _load_notes(
 def _nearness_note(scenario: Scenario, deployment: Deployment) -> Note:
     """How near the case is to measured ones, which is what its intervals rest on."""
     intervals, subject = deployment.calibration.intervals, deployment.subject
-    text = f"intervals are those of left-out runs of the class: {intervals.nearness(subject)}"
+    text = f"intervals are those of left-out runs of the class: {intervals.described(subject)}"
     if scenario.isl is not None and intervals.borrowed("ttft", subject):
         text += f"; TTFT of {subject.tags['engine']} was not measured: that of servers, widened"
     return Note("nearness", text)

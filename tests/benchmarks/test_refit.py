@@ -51,7 +51,7 @@ def question(
 def measured(rows: list[Row], decode: float, prompt: float, start: float = 1.0) -> list[Row]:
     """Runs of which steps, prompts and starts take so many times as long as is shipped."""
     kinds = {"decode": decode, "prompt": prompt, "start": start}
-    factors = ({f"{kind}|h100-sxm5|vllm": value for kind, value in kinds.items()}, {}, {})
+    factors = ({f"{kind}|h100-sxm5|vllm": value for kind, value in kinds.items()}, {}, {}, {})
     return [
         replace(row, measured=prediction.values)
         for row, prediction in zip(rows, predict(rows, applied(shipped(), factors)), strict=True)
@@ -60,7 +60,8 @@ def measured(rows: list[Row], decode: float, prompt: float, start: float = 1.0) 
 
 def product(factors: tuple[dict[str, float], ...], phase: str) -> float:
     """All levels' factor of Qwen3-8B in bf16 on an H100 under vLLM."""
-    keys = ("h100-sxm5|vllm", "h100-sxm5|vllm|bf16", "h100-sxm5|vllm|qwen3 8.2B")
+    own = ("", "|medium", "|bf16", "|qwen3 8.2B")
+    keys = [f"h100-sxm5|vllm{end}" for end in own]
     return float(np.prod([f.get(f"{phase}|{k}", 1.0) for f, k in zip(factors, keys, strict=True)]))
 
 
