@@ -188,9 +188,7 @@ def _ngram_layers(reader: Reader, layers: int) -> list[int]:
     return sorted({index - 1 for index in stated})
 
 
-def _ngrams(
-    reader: Reader, shape: Shape, streams: int, layers: int
-) -> tuple[HashedNgrams, int]:
+def _ngrams(reader: Reader, shape: Shape, streams: int, layers: int) -> tuple[HashedNgrams, int]:
     """Return what a layer adds, and the parameters of the tables of all `layers`.
 
     Each order of n-gram from 2 has `heads_per_ngram` tables; the tables' lengths are the primes
