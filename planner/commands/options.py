@@ -113,9 +113,7 @@ workload_options = together(
         "--concurrency-in-all", type=int, help="Requests in flight in all replicas together."
     ),
     click.option("--requests-per-s", type=float, help="Requests that arrive at all replicas."),
-    click.option(
-        "--arrival-cv", type=float, default=1.0, help="Of the time between; Poisson is 1."
-    ),
+    click.option("--arrival-cv", type=float, default=1.0, help="Of gaps; Poisson is 1."),
     click.option("--isl", type=LENGTHS, help=f"Input tokens of a request: {SPREAD}."),
     click.option("--osl", type=LENGTHS, help="Output tokens of a request, likewise."),
     click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),

@@ -108,9 +108,9 @@ def _row(option: SizedOption) -> tuple[str, ...]:
         scaled(option.output_tokens_per_s_per_gpu, "tok/s"),
         number(option.batch_per_gpu),
         "–" if money is None else f"{money.usd_per_month:,.0f}",
-        number(money and money.usd_per_million_output_tokens),
-        number(money and money.usd_per_million_input_tokens),
-        number(energy and energy.joules_per_output_token),
+        number(money.usd_per_million_output_tokens if money else None),
+        number(money.usd_per_million_input_tokens if money else None),
+        number(energy.joules_per_output_token if energy else None),
         option.binds,
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from planner.plans.search import Candidate, Question, Searched, most_gpus
+from planner.plans.candidate import Candidate
+from planner.plans.search import Question, Searched, most_gpus
 from planner.plans.sized import Nearest, Relaxation
 from planner.plans.winners import exact, spelled_out
 

@@ -10,15 +10,18 @@ import math
 from collections.abc import Callable, Sequence
 
 from planner import answer
+from planner.deployment import deployment_of
 from planner.engines.support import check_version
 from planner.models import get_model
 from planner.models.spec import Note
 from planner.plans.batches import Option, Refusal, batch_choices
+from planner.plans.candidate import Candidate
+from planner.plans.confirm import answer_simulated, confirmed, simulated
 from planner.plans.editions import current_editions
 from planner.plans.nearest import nearest
 from planner.plans.request import RecommendationFields, RecommendationRequest, several
-from planner.plans.search import Candidate, Question, Searched, search, within_means
-from planner.plans.sized import RefusedOptions, Sized
+from planner.plans.search import Question, Searched, search, within_means
+from planner.plans.sized import RefusedOptions, Sized, SizedOption
 from planner.plans.texts import note_answers
 from planner.plans.winners import exact, spelled_out
 
@@ -52,8 +55,10 @@ def recommend(request: RecommendationRequest) -> Recommendation:
     spec = get_model(request.model)
     for engine in several(request.engine) or (None,):
         check_version(engine, request.engine_version)
+    choices: list[Option] = []
+    refused: list[Refusal] = []
     if request.of_workload:
-        notes, choices, refused = list(spec.notes), [], []
+        notes = list(spec.notes)
         sizing = size(Question.of(request, spec))
     else:
         choices, refused = batch_choices(request)
@@ -79,6 +84,8 @@ def size(question: Question) -> Sized:
     """Return how much of what serves a question's workload."""
     searched = search(question)
     front = [exact(question, c) for c in thinned(front_of(question, searched.meeting))]
+    if question.request.of_percentiles:
+        front = [confirmed(question, c) for c in front]
     meeting = [c for c in front if c.replicas and within_means(question, c)]
     options = sorted(
         (spelled_out(question, c) for c in meeting),
@@ -100,17 +107,33 @@ def size(question: Question) -> Sized:
         one = options[i]
         return one.gpus / one.output_tokens_per_s if budget else float(one.gpus)
 
+    def time(i: int) -> float:
+        return options[i].e2e_s.p50
+
+    named = {"cheapest": best(cost), "fastest": best(time), "smallest": best(number)}
+    if question.request.confirm or question.request.of_percentiles:
+        for at in {at for at in named.values() if at is not None}:
+            options[at] = with_simulation(question, options[at])
     return Sized(
         evaluated=searched.evaluated,
         meeting=len(searched.meeting),
-        cheapest=best(cost),
-        fastest=best(lambda i: options[i].e2e_s.p50),
-        smallest=best(number),
+        **named,
         options=options,
         nearest=None if options else nearest(question, searched),
         staged=searched.staged,
         refused=_refused(searched),
     )
+
+
+def with_simulation(question: Question, option: SizedOption) -> SizedOption:
+    """Return an option with what requests see under its engine's schedule.
+
+    Workers for prompts of their own have no schedule here: such an option stays as it is.
+    """
+    if option.prefill is not None:
+        return option
+    seen, rate = simulated(option.scenario, deployment_of(option.scenario))
+    return option.model_copy(update={"simulated": answer_simulated(seen, rate, question.request)})
 
 
 def _refused(searched: Searched) -> list[RefusedOptions]:

@@ -110,9 +110,8 @@ class RecommendationRequest(EngineSettings, RecommendationFields):
             missing = "isl" if self.isl is None else "osl"
             raise ValueError(f"{missing}: needed with the other length")
         if self.isl is None:
-            given = [
-                name for name in (*_WORKLOAD_ONLY, self.demand) if name and _is_set(self, name)
-            ]
+            names = [name for name in (*_WORKLOAD_ONLY, self.demand) if name]
+            given = [name for name in names if getattr(self, name) is not None]
             if given:
                 raise ValueError(
                     f"{', '.join(given)}: given without lengths; accepted: with isl and osl"
@@ -123,6 +122,11 @@ class RecommendationRequest(EngineSettings, RecommendationFields):
                     f"{', '.join(lists)}: several are given without lengths; accepted: one, or "
                     f"isl and osl"
                 )
+        if self.of_percentiles and self.disaggregated:
+            raise ValueError(
+                "disaggregated: workers for prompts have no percentiles of requests; accepted: "
+                "false, or limits on means"
+            )
         if self.gpus is not None and self.usd_per_month is not None:
             raise ValueError("gpus, usd_per_month: given together; accepted: one of them")
         return self
@@ -139,10 +143,6 @@ _WORKLOAD_ONLY = (
     "speculation",
     "disaggregated",
 )
-
-
-def _is_set(request: RecommendationRequest, name: str) -> bool:
-    return getattr(request, name) is not None
 
 
 def several(value: str | list[str] | None) -> tuple[str, ...] | None:

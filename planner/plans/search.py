@@ -12,10 +12,11 @@ from planner.engines.settings import MemorySettings
 from planner.hw import Accelerator
 from planner.models.spec import ModelSpec
 from planner.plans.batches import ANNOUNCED, candidates, wanted
+from planner.plans.candidate import Candidate, Feeding, feeding_workers
 from planner.plans.curves import Curve, DecodeAlone, Requests, shared_curve
 from planner.plans.money import PriceBook, Tariff
 from planner.plans.request import RecommendationRequest, several
-from planner.plans.sizing import Load, Sizing, Wanted
+from planner.plans.sizing import Sizing, Wanted
 from planner.plans.space import Axes, Refused, count_options, options
 from planner.plans.uncertainty import Spread, z_of
 from planner.workload.distributions import moments
@@ -74,91 +75,6 @@ class Question:
             speculation=asked.speculation,
             most_gpus=asked.gpus,
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Feeding:
-    """Workers for prompts beside a replica that decodes."""
-
-    deployment: Deployment
-    prompt_s: float
-    """Time a prompt takes of one worker [s]."""
-    busy: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """An option with its curve and the number of it that is needed."""
-
-    deployment: Deployment
-    engine: str | None
-    feeding: Feeding | None
-    sizing: Sizing
-    load: Load
-    """The largest of one replica within the limits."""
-    replicas: int
-    """0 where a limit is missed at any load, or what there is does not hold one."""
-    tariff: Tariff | None
-    transfer: float = 0.0
-    """Share of TTFT in which a cache is on its way [-]."""
-
-    @property
-    def gpu(self) -> str:
-        """The accelerator's id."""
-        return self.deployment.accelerator.id
-
-    def usd(self) -> float:
-        """Return the price of all GPUs an hour for what they serve [USD]; infinite without one."""
-        if self.tariff is None:
-            return math.inf
-        return self.tariff.usd_per_gpu_hour * self.gpus / self.served
-
-    @property
-    def prefill_workers(self) -> int:
-        """Workers for prompts that feed all replicas [-]."""
-        return feeding_workers(self.feeding, self.replicas * self.rate)
-
-    @property
-    def rate(self) -> float:
-        """Requests per second of one replica at its largest load [1/s]."""
-        curve, clients = (
-            self.sizing.curve,
-            max(self.load.clients, float(self.sizing.curve.clients[0])),
-        )
-        whole_s = curve.e2e_s()
-        at = min(int(curve.clients.searchsorted(clients)), len(whole_s) - 1)
-        return clients / float(whole_s[at])
-
-    @property
-    def gpus(self) -> int:
-        """GPUs in all [-]."""
-        each = self.deployment.sharding.gpus
-        if self.feeding is None:
-            return self.replicas * each
-        return self.replicas * each + self.prefill_workers * self.feeding.deployment.sharding.gpus
-
-    @property
-    def served(self) -> float:
-        """What all replicas serve at most, in the demand's unit [-]."""
-        return self.replicas * self.load.served
-
-    @property
-    def e2e_s(self) -> float:
-        """Time of a request at the largest load [s]."""
-        curve = self.sizing.curve
-        at = min(int(curve.clients.searchsorted(self.load.clients)), len(curve.clients) - 1)
-        return float(curve.e2e_s()[at])
-
-    def worst(self, z: float) -> float:
-        """Return the largest ratio of a time to its limit at the smallest load [-]."""
-        return max((float(r[0]) for r in self.sizing.excess(z).values()), default=0.0)
-
-
-def feeding_workers(feeding: Feeding | None, rate: float) -> int:
-    """Return the workers that prompts of `rate` requests per second need [-]."""
-    if feeding is None:
-        return 0
-    return max(1, math.ceil(rate * feeding.prompt_s / feeding.busy * (1 - 1e-9)))
 
 
 @dataclass(slots=True)
@@ -254,6 +170,8 @@ def _search_accelerator(
         engine = option.engine.id if option.engine.id != "neutral" else None
         groups[engine, option.weights, option.formats.kv.id].append(option)
     disaggregated = question.request.disaggregated
+    if question.request.of_percentiles:
+        disaggregated = False  # the schedule of workers for prompts is not simulated
     for (engine, _, _), deployments in groups.items():
         if disaggregated is not True:
             for deployment in deployments:
@@ -285,8 +203,8 @@ def no_room(question: Question, deployment: Deployment) -> str:
     """Return why not one request fits."""
     each = deployment.memory.weights_bytes_per_gpu / 1e9
     return (
-        f"not one request of {question.requests.isl.mean:.6g} tokens fits {deployment.sharding.gpus} "
-        f"GPUs beside {each:.1f} GB of weights on each"
+        f"not one request of {question.requests.isl.mean:.6g} tokens fits "
+        f"{deployment.sharding.gpus} GPUs beside {each:.1f} GB of weights on each"
     )
 
 

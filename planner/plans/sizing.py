@@ -117,12 +117,16 @@ class Sizing:
         """Return what a replica with `clients` in flight serves, in the demand's unit [-]."""
         if self.wanted.demand == "concurrency_in_all":
             return clients
-        start, step = self.spread.at(z)
-        whole_s = float(np.interp(clients, self.curve.clients, self.curve.e2e_s(start, step)))
-        rate = clients / whole_s
+        rate = self.rate(clients, z)
         if self.wanted.demand == "users":
             return clients + rate * self.wanted.think_s
         return rate
+
+    def rate(self, clients: float, z: float = 0.0) -> float:
+        """Return the requests per second of a replica with `clients` in flight [1/s]."""
+        start, step = self.spread.at(z)
+        whole_s = np.interp(clients, self.curve.clients, self.curve.e2e_s(start, step))
+        return clients / float(whole_s)
 
     def replicas(self, z: float = 0.0) -> int | None:
         """Return the replicas that serve the demand, z off p50; None where no number does."""

@@ -11,17 +11,19 @@ import numpy as np
 
 from planner import answer
 from planner.deployment import Deployment
+from planner.hw import get_accelerator
 from planner.models.spec import Note
+from planner.plans.candidate import Candidate, feeding_workers
 from planner.plans.columns import columns
 from planner.plans.curves import Curve, whole_loads
 from planner.plans.money import break_even_output_tokens_per_s, power_w, token_prices
-from planner.plans.search import Candidate, Question, feeding_workers, sized
-from planner.plans.serving import answer_serving, room_of, serving_notes, under_load
+from planner.plans.search import Question, sized
+from planner.plans.serving import answer_serving, clients_of, room_of, serving_notes, under_load
 from planner.plans.sized import Energy, GpuCount, Money, Prefill, SizedOption
 from planner.plans.sizing import MOST_REPLICAS, Sizing, binding
 from planner.plans.texts import note_answers
 from planner.plans.uncertainty import ENDS
-from planner.scenario import Scenario
+from planner.scenario import EngineSettings, Scenario
 from planner.serving.steady import Steady
 from planner.workload.fields import Workload
 
@@ -71,7 +73,7 @@ def scenario_of(question: Question, candidate: Candidate, replicas: int) -> Scen
     if question.wanted.demand is None:
         load["concurrency"] = max(1, math.floor(candidate.load.clients))
     fields: dict[str, Any] = {
-        **{name: getattr(asked, name) for name in _settings(question)},
+        **{name: getattr(asked, name) for name in EngineSettings.model_fields},
         **load,
         "model": asked.model,
         "gpu": _named(question, deployment),
@@ -98,17 +100,8 @@ def scenario_of(question: Question, candidate: Candidate, replicas: int) -> Scen
     return Scenario.model_validate(fields)
 
 
-def _settings(question: Question) -> tuple[str, ...]:
-    from planner.scenario import EngineSettings
-
-    del question
-    return tuple(EngineSettings.model_fields)
-
-
 def _named(question: Question, deployment: Deployment) -> Any:
     """Return the accelerator as the request names it."""
-    from planner.hw import get_accelerator
-
     accelerator = deployment.accelerator
     for given in question.request.gpu or ():
         if get_accelerator(given).id == accelerator.id:
@@ -246,8 +239,6 @@ def _binds(candidate: Candidate, deployment: Deployment, scenario: Scenario) -> 
 def _figures(
     deployment: Deployment, scenario: Scenario, serving: answer.Serving
 ) -> Mapping[str, float]:
-    from planner.plans.serving import clients_of
-
     clients = clients_of(scenario, deployment)
     load = under_load(scenario, deployment, clients)
     running = np.array([max(serving.running_batch, 1.0)])

@@ -1,4 +1,4 @@
-"""The workload as every question states it, flat: who asks how often, for what, within which limits.
+"""The workload as every question states it, flat: who asks how often, for what, within what limits.
 
 Two kinds of percentile are kept apart by name. A `…_requests_percentile` is over requests: that
 share of them is within the limit. `percentile` is of the prediction's own uncertainty.
@@ -84,8 +84,7 @@ class Workload(RequestLimits):
         0.0, description="share of input tokens found in the prefix cache"
     )
     turns: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        1,
-        description="requests of a session, each with the prompts and answers before it as its beginning",
+        1, description="requests of a session, each beginning with the prompts and answers before"
     )
     prefix_tokens: Annotated[int, Field(ge=0, le=2**30)] = Field(
         0, description="tokens that every request begins with, such as a system prompt"
