@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.engines.names import engine_names
 from planner.hw import list_accelerators
-from planner.models.facts import all_facts
+from planner.models.listing import all_facts
 from planner.precision import FORMATS
 from planner.units import count, scaled
 
