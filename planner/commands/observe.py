@@ -17,7 +17,7 @@ from planner.units import number, seconds
 if TYPE_CHECKING:
     from planner.answer import Interval
     from planner.handover.observing import Compared, Observation
-    from planner.handover.prometheus import Metrics
+    from planner.handover.prometheus import EngineMetrics
     from planner.scenario import Scenario
 
 
@@ -92,7 +92,7 @@ def _scenario(path: Path, gpu: str | None) -> Scenario:
     return read_files({str(path): text}, {"gpu": gpu})[0].reading.scenario
 
 
-def _metrics(sources: tuple[str, ...], over: float | None) -> tuple[Metrics, float | None]:
+def _metrics(sources: tuple[str, ...], over: float | None) -> tuple[EngineMetrics, float | None]:
     """Return the metrics of a URL, looked at once or twice, or of one or two files."""
     from planner.commands.files import read_texts
     from planner.handover.prometheus import MOST_BYTES, metrics_of
@@ -117,7 +117,7 @@ def _metrics(sources: tuple[str, ...], over: float | None) -> tuple[Metrics, flo
     return first, _uptime(first, sources[0])
 
 
-def _uptime(metrics: Metrics, source: str) -> float | None:
+def _uptime(metrics: EngineMetrics, source: str) -> float | None:
     """Return how long a process had run when its metrics were read, where they say so [s]."""
     from planner.handover.scraping import is_address
 

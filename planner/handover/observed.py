@@ -8,7 +8,7 @@ from typing import Any
 from planner.answer import Answer
 from planner.handover.accesslog import AccessLog
 from planner.handover.facts import read_facts
-from planner.handover.prometheus import Metrics
+from planner.handover.prometheus import EngineMetrics
 from planner.handover.refusal import Unreadable
 
 
@@ -46,7 +46,7 @@ class Observed(Answer):
     notes: tuple[str, ...] = ()
 
 
-def engine_of(metrics: Metrics) -> str:
+def engine_of(metrics: EngineMetrics) -> str:
     """Return the engine whose names the metrics have. Raises Unreadable where none has."""
     rows = read_facts("metrics.json")["engines"]
     counts = {
@@ -60,7 +60,7 @@ def engine_of(metrics: Metrics) -> str:
 
 
 def observed(
-    metrics: Metrics, seconds: float | None = None, log: AccessLog | None = None
+    metrics: EngineMetrics, seconds: float | None = None, log: AccessLog | None = None
 ) -> Observed:
     """Return the workload and times that metrics say, over `seconds` where those are known.
 
@@ -89,7 +89,7 @@ def observed(
     return Observed(engine=engine, seconds=seconds, notes=tuple(notes), **fields)
 
 
-def _lengths(metrics: Metrics, row: Mapping[str, Any]) -> dict[str, Any]:
+def _lengths(metrics: EngineMetrics, row: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {"requests": metrics.total(row.get("requests", ()))}
     ttft = metrics.histogram(row.get("ttft_s", ()))
     if fields["requests"] is None and ttft is not None:
@@ -104,21 +104,21 @@ def _lengths(metrics: Metrics, row: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _time(metrics: Metrics, row: Mapping[str, Any], name: str) -> ObservedTime | None:
+def _time(metrics: EngineMetrics, row: Mapping[str, Any], name: str) -> ObservedTime | None:
     times = metrics.histogram(row.get(name, ()))
     if times is None or times.mean is None:
         return None
     return ObservedTime(mean=times.mean, p50=times.quantile(0.5), p90=times.quantile(0.9))
 
 
-def _tpot(metrics: Metrics, row: Mapping[str, Any]) -> ObservedTime | None:
+def _tpot(metrics: EngineMetrics, row: Mapping[str, Any]) -> ObservedTime | None:
     """Return the mean time of a token from the seconds spent on tokens (llama.cpp)."""
     seconds = metrics.total(row.get("output_seconds", ()))
     tokens = metrics.total(row.get("output_tokens", ()))
     return ObservedTime(mean=seconds / tokens) if seconds and tokens else None
 
 
-def _hit(metrics: Metrics, row: Mapping[str, Any]) -> float | None:
+def _hit(metrics: EngineMetrics, row: Mapping[str, Any]) -> float | None:
     hits, queries = (metrics.total(row.get(name, ())) for name in ("hits", "queries"))
     if hits is not None and queries:
         return min(1.0, hits / queries)
@@ -126,7 +126,7 @@ def _hit(metrics: Metrics, row: Mapping[str, Any]) -> float | None:
     return None if rate is None else min(1.0, max(0.0, rate))
 
 
-def _config(metrics: Metrics, row: Mapping[str, Any]) -> dict[str, Any]:
+def _config(metrics: EngineMetrics, row: Mapping[str, Any]) -> dict[str, Any]:
     labels = metrics.labels(row.get("config", ()))
 
     def figure(name: str) -> float | None:

@@ -24,7 +24,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class MetricHistogram:
     """Observations in buckets."""
 
     count: float
@@ -53,7 +53,7 @@ class Histogram:
 
 
 @dataclass(slots=True)
-class Metrics:
+class EngineMetrics:
     """The samples of one scrape."""
 
     samples: dict[str, list[Sample]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Metrics:
         name = next((name for name in names if self.samples.get(name)), None)
         return {} if name is None else self.samples[name][0].labels
 
-    def histogram(self, names: Sequence[str]) -> Histogram | None:
+    def histogram(self, names: Sequence[str]) -> MetricHistogram | None:
         """Return the histogram of the first name that is there, over all labels."""
         for name in names:
             count, total = self.total([f"{name}_count"]), self.total([f"{name}_sum"])
@@ -79,15 +79,15 @@ class Metrics:
                 high = _number(one.labels.get("le", ""))
                 if high is not None:
                     bounds[high] = bounds.get(high, 0.0) + one.value
-            return Histogram(count, total, tuple(sorted(bounds.items())))
+            return MetricHistogram(count, total, tuple(sorted(bounds.items())))
         return None
 
-    def since(self, before: Metrics) -> Metrics:
+    def since(self, before: EngineMetrics) -> EngineMetrics:
         """Return what was counted after an earlier scrape; gauges are those of the later one.
 
         A counter that went down started again: then all of it counts.
         """
-        result = Metrics()
+        result = EngineMetrics()
         for name, samples in self.samples.items():
             if not name.endswith(("_total", "_count", "_sum", "_bucket")):
                 result.samples[name] = samples
@@ -109,11 +109,11 @@ def _number(text: str) -> float | None:
         return None
 
 
-def metrics_of(text: str, origin: str) -> Metrics:
+def metrics_of(text: str, origin: str) -> EngineMetrics:
     """Return the samples of a text. Raises Unreadable naming the line."""
     if len(text) > MOST_BYTES:
         raise Unreadable(f"{origin}: more than {MOST_BYTES} characters")
-    result, count = Metrics(), 0
+    result, count = EngineMetrics(), 0
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
