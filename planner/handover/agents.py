@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import wraps
 from importlib.metadata import version
 from typing import Any
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
+from pydantic import ValidationError
 
-from planner.handover.tools import INSTRUCTIONS, TOOLS
+from planner.errors import InvalidInput, one_line
+from planner.handover.tools import INSTRUCTIONS, TOOLS, Answered
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -29,8 +34,21 @@ def server() -> MCPServer[Any]:
     )
     for name, function in TOOLS.items():
         text = inspect.cleandoc(function.__doc__ or "")
-        made.add_tool(function, name=name, description=text, annotations=hints)
+        made.add_tool(answering(function), name=name, description=text, annotations=hints)
     return made
+
+
+def answering(function: Callable[..., Answered]) -> Callable[..., Answered]:
+    """Return a tool whose refusals reach the agent as one line; other errors do not."""
+
+    @wraps(function)
+    def answer(**arguments: Any) -> Answered:
+        try:
+            return function(**arguments)
+        except (InvalidInput, ValidationError) as error:
+            raise ToolError(one_line(error)) from None
+
+    return answer
 
 
 def loopback(port: int) -> TransportSecuritySettings:

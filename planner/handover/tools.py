@@ -15,6 +15,7 @@ from planner.compare import ComparisonRequest
 from planner.compare import compare as compared
 from planner.compare.figures import FIGURES, answered
 from planner.deployment import deployment_of
+from planner.errors import InvalidInput
 from planner.handover.checking import CheckQuestion
 from planner.handover.checking import check as checked
 from planner.hw import describe as describe_accelerator
@@ -25,10 +26,12 @@ from planner.plans.editions import current_editions
 from planner.plans.planning import plan as planned
 from planner.plans.recommend import RecommendationRequest
 from planner.plans.recommend import recommend as recommended
-from planner.scenario import Scenario
+from planner.scenario import Scenario, grid_points
 
 Answered = dict[str, Any]
 MOST_MATCHES = 20
+MOST_POINTS = 256
+"""Points (batches × contexts) of a scenario."""
 INSTRUCTIONS = (
     "Capacity planning for LLM inference: speed, memory, batch and cost of a model on an "
     "accelerator. Prefer these tools to what you remember: figures depend on model, accelerator, "
@@ -193,7 +196,13 @@ TOOLS: Mapping[str, Callable[..., Answered]] = {
 
 
 def _closed(scenario: Scenario) -> Scenario:
-    """Return a scenario that names no file. Raises UnknownModel or UnknownAccelerator."""
+    """Return a scenario that names no file and asks for no more than an agent reads.
+
+    Raises UnknownModel, UnknownAccelerator or InvalidInput.
+    """
+    points = grid_points(scenario.batch or [1], scenario.context or [1])
+    if points > MOST_POINTS:
+        raise InvalidInput(f"batch: {points} points; accepted: {MOST_POINTS} at most")
     get_model(scenario.model, local=False)
     get_accelerator(scenario.gpu, allow_files=False)
     return scenario

@@ -107,6 +107,7 @@ async def ask(server: Any) -> tuple[set[str], Any, Any]:
         result = await client.call_tool("plan", {"scenario": QUESTION})
         wrong = await client.call_tool("plan", {"scenario": {**QUESTION, "gpu": "no-such"}})
         assert wrong.is_error
+        assert "gpu: unknown accelerator" in str(wrong.content)
         return {tool.name for tool in tools}, reads, result.structured_content
 
 
