@@ -99,22 +99,25 @@ def _call_all(document: dict[str, Any], base: str) -> None:
 
     with httpx.Client(base_url=base) as plain:
         ids = make_everything(plain)  # type: ignore[arg-type]  # the same methods
-    client = importlib.import_module("planner_client").Client(base_url=base)
-    called = []
-    for operation in sorted(operations(document), key=_order):
-        name = operation["operationId"]
-        module = importlib.import_module(
-            f"planner_client.api.{operation['tags'][0]}.{_snake(name)}"
-        )
-        answer = module.sync_detailed(client=client, **_arguments(module, name, ids))
-        assert 200 <= answer.status_code < 300, (name, answer.content)
-        body = operation["responses"].get(str(int(answer.status_code)), {}).get("content", {})
-        if "application/json" in body:
-            assert answer.parsed is not None, name
-        if name in {"createModel", "createAccelerator"}:  # what no scenario uses may be deleted
-            ids[f"{name.removeprefix('create').lower()}_id"] = answer.parsed.id
-        called.append(name)
+    with importlib.import_module("planner_client").Client(base_url=base) as client:
+        called = [
+            _call(operation, client, ids) for operation in sorted(operations(document), key=_order)
+        ]
     assert len(called) == len(set(called)) >= 35
+
+
+def _call(operation: dict[str, Any], client: Any, ids: dict[str, str]) -> str:
+    """Call an operation; return its name. What it makes and no scenario uses may be deleted."""
+    name: str = operation["operationId"]
+    module = importlib.import_module(f"planner_client.api.{operation['tags'][0]}.{_snake(name)}")
+    answer = module.sync_detailed(client=client, **_arguments(module, name, ids))
+    assert 200 <= answer.status_code < 300, (name, answer.content)
+    body = operation["responses"].get(str(int(answer.status_code)), {}).get("content", {})
+    if "application/json" in body:
+        assert answer.parsed is not None, name
+    if name in {"createModel", "createAccelerator"}:
+        ids[f"{name.removeprefix('create').lower()}_id"] = answer.parsed.id
+    return name
 
 
 def _order(operation: dict[str, Any]) -> tuple[bool, bool, str]:
