@@ -112,19 +112,19 @@ def _groups(points: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     for name in ("engine", "gpu"):
         for point in points:
             groups.setdefault(f"{name} {point[name]}", []).append(point)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for group, members in groups.items():
         if len(members) < FEW and group != "runs like yours":
             continue
-        found = errors([one["predicted"] for one in members], [one["measured"] for one in members])
+        spread = errors([one["predicted"] for one in members], [one["measured"] for one in members])
         rows.append(
             (
                 group,
-                f"{found.rows:,}",
-                f"{found.median:.1%}",
-                f"{found.mean:.1%}",
-                f"{found.p90:.1%}",
-                f"{found.bias:+.1%}",
+                f"{spread.rows:,}",
+                f"{spread.median:.1%}",
+                f"{spread.mean:.1%}",
+                f"{spread.p90:.1%}",
+                f"{spread.bias:+.1%}",
             )
         )
     return rows

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.engines.names import engine_names
 from planner.hw import list_accelerators
-from planner.models.facts import all_facts
+from planner.models.listing import all_facts
 from planner.precision import FORMATS
 from planner.units import count, scaled
 
@@ -19,8 +19,9 @@ Option = tuple[str, str]
 def model_options() -> list[Option]:
     """Return the models of the catalogue."""
     return [
-        (facts["id"], f"{facts['kind']}, {count(facts['total_params'])} parameters")
+        (name, f"{facts['kind']}, {count(facts['total_params'])} parameters")
         for facts in all_facts()
+        for name in (facts["id"], *facts["aliases"])
     ]
 
 

@@ -22,7 +22,7 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ShownFigure:
     """One figure as shown, and what it was computed to."""
 
     name: str
@@ -107,7 +107,7 @@ def _range(interval: Interval, shown: Callable[[float], str]) -> str:
     return f"{shown(interval.p10)} – {shown(interval.p90)}"
 
 
-def figures(plan: Plan) -> list[Figure]:
+def figures(plan: Plan) -> list[ShownFigure]:
     """Return the limits, the memory and, where it was asked for, the serving state of a plan."""
     limits, memory = plan.limits, plan.memory
     pool = "" if memory.kv_pool_tokens is None else f"{memory.kv_pool_tokens:,} tokens in all"
@@ -189,20 +189,20 @@ def figures(plan: Plan) -> list[Figure]:
         ),
     ]
     shown = [
-        Figure(name, label, value, text, extra, EXPLAINED[key])
+        ShownFigure(name, label, value, text, extra, EXPLAINED[key])
         for key, name, label, value, text, extra in rows
     ]
     return shown + _serving(plan)
 
 
-def _serving(plan: Plan) -> list[Figure]:
+def _serving(plan: Plan) -> list[ShownFigure]:
     state = plan.serving
     if state is None:
         return []
     how = EXPLAINED["serving"]
     out, done = state.output_tokens_per_s_interval, state.requests_per_s_interval
     return [
-        Figure(
+        ShownFigure(
             "running_batch",
             "Running",
             state.running_batch,
@@ -210,7 +210,7 @@ def _serving(plan: Plan) -> list[Figure]:
             f"{number(state.queued)} queued",
             how,
         ),
-        Figure(
+        ShownFigure(
             "ttft_s",
             "TTFT",
             state.ttft_s.p50,
@@ -218,7 +218,7 @@ def _serving(plan: Plan) -> list[Figure]:
             _range(state.ttft_s, seconds),
             how,
         ),
-        Figure(
+        ShownFigure(
             "serving_tpot_s",
             "TPOT under load",
             state.tpot_s.p50,
@@ -226,7 +226,7 @@ def _serving(plan: Plan) -> list[Figure]:
             _range(state.tpot_s, seconds),
             how,
         ),
-        Figure(
+        ShownFigure(
             "output_tokens_per_s",
             "Output",
             state.output_tokens_per_s,
@@ -234,7 +234,7 @@ def _serving(plan: Plan) -> list[Figure]:
             _range(out, number),
             how,
         ),
-        Figure(
+        ShownFigure(
             "requests_per_s",
             "Requests",
             state.requests_per_s,

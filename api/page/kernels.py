@@ -14,7 +14,7 @@ from planner.errors import InvalidInput
 from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.pictures.kernels import kernels_chart, placed_rows, typed_rows
-from planner.step.placement import place
+from planner.step.placement import Phase, place
 from planner.step.ridges import ridges
 from planner.step.typed import KERNELS, TILE, typed_kernel
 from planner.units import number, scaled, seconds
@@ -140,7 +140,7 @@ def _placed(pages: Pages, shown: Shown) -> None:
     machine = call_planner(get_accelerator, accelerator, allow_files=False)
     formats = call_planner(spec.formats, texts.get("weights"), texts.get("kv"))
     batch, context = _number(texts, "batch", 1), _number(texts, "context", 8192)
-    phase = "prefill" if texts.get("phase") == "prefill" else "decode"
+    phase: Phase = "prefill" if texts.get("phase") == "prefill" else "decode"
     if not (1 <= batch <= 2**20 and 1 <= context <= 2**30):
         raise Problem(422, "batch: accepted: 1 to 1048576; context: 1 to 1073741824")
     placed = call_planner(place, spec, machine, formats, batch, context, phase)

@@ -14,7 +14,8 @@ from api.web.problem import Problem
 from planner.commands.numbers import whole
 from planner.errors import InvalidInput, faults
 from planner.pictures.choices import choices_chart, front_of, sparkline
-from planner.plans.recommend import Option, RecommendationRequest
+from planner.plans.batches import Option
+from planner.plans.recommend import RecommendationRequest
 from planner.plans.sweep import rows_of
 from planner.scenario import Scenario
 from planner.units import number, percent, seconds

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from api.web.problem import Problem
-from planner.errors import InvalidInput, one_line
+from planner.errors import InvalidInput, named, one_line
 
 Query = list[tuple[str, str]]
 
@@ -36,7 +36,8 @@ class Shown:
         if isinstance(error, Problem):
             self.errors.update(errors_of(error))
         else:
-            self.errors[name] = one_line(error)
+            message = one_line(error)
+            self.errors[name or named(message)] = message
 
     def document(self) -> dict[str, Any]:
         """Return what a script of the page takes."""

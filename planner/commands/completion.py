@@ -13,9 +13,10 @@ import click
 
 def models(_context: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     """Return the models whose id holds what was typed."""
-    from planner.models.facts import all_facts
+    from planner.models.listing import all_facts
 
-    return _matching((facts["id"] for facts in all_facts()), typed)
+    names = (name for facts in all_facts() for name in (facts["id"], *facts["aliases"]))
+    return _matching(names, typed)
 
 
 def accelerators(_context: click.Context, _param: click.Parameter, typed: str) -> list[str]:

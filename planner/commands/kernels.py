@@ -14,7 +14,7 @@ from planner.errors import InvalidInput
 from planner.units import number, scaled, seconds
 
 if TYPE_CHECKING:
-    from planner.step.placement import Roofline
+    from planner.step.placement import Phase, Roofline
     from planner.step.typed import TypedKernel
 
 TYPED = ("gemm", "gemv", "add", "rmsnorm", "softmax", "swiglu", "activation")
@@ -102,7 +102,7 @@ def command(
     from planner.step.placement import place
 
     spec = get_model(model)
-    phase = "prefill" if prefill else "decode"
+    phase: Phase = "prefill" if prefill else "decode"
     placed = place(spec, accelerator, spec.formats(weights, kv), batch, context, phase)
     if as_json:
         print_json(placed)

@@ -130,13 +130,40 @@ deployment_options = together(
     setting_options,
 )
 
-load_options = together(
-    click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64 or 1-64."),
-    click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache: 8k."),
-    click.option("--concurrency", type=int, help="Closed-loop clients."),
+workload_options = together(
+    click.option("--users", type=int, help="People in all, each with one request at a time."),
+    click.option("--think-time-s", type=float, default=0.0, help="From answer to request [s]."),
+    click.option(
+        "--concurrency-in-all", type=int, help="Requests in flight in all replicas together."
+    ),
+    click.option("--requests-per-s", type=float, help="Requests that arrive at all replicas."),
+    click.option("--arrival-cv", type=float, default=1.0, help="Of gaps; Poisson is 1."),
     click.option("--isl", type=LENGTHS, help=f"Input tokens of a request: {SPREAD}."),
     click.option("--osl", type=LENGTHS, help="Output tokens of a request, likewise."),
     click.option("--prefix-hit", type=float, default=0.0, help="Share of input cached."),
+    click.option("--turns", type=int, default=1, help="Requests of a session."),
+    click.option("--prefix-tokens", type=int, default=0, help="Tokens all requests begin with."),
+    click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
+    click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
+    click.option("--e2e-ms", type=float, help="Limit on a whole request [ms]."),
+    click.option("--tokens-per-s-per-user", type=float, help="Least tokens/s of a stream."),
+    click.option("--tpot-requests-percentile", type=float, help="Of requests within that limit."),
+    click.option("--ttft-requests-percentile", type=float, help="Of requests within that limit."),
+    click.option("--e2e-requests-percentile", type=float, help="Of requests within that limit."),
+    click.option(
+        "--percentile",
+        type=float,
+        default=50,
+        help="Percentile of the prediction's uncertainty the limits apply to.",
+    ),
+)
+"""Requests, and limits on them: the fields of `Workload`."""
+
+load_options = together(
+    click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64 or 1-64."),
+    click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache: 8k."),
+    click.option("--concurrency", type=int, help="Closed-loop clients of one replica."),
+    workload_options,
     click.option(
         "--speculation", type=DRAFTS, help="Drafts a step, and tokens it yields: 1 or 1:1.8."
     ),
@@ -145,14 +172,6 @@ load_options = together(
         type=WORKERS,
         help="Prefill on workers of its own: same, "
         "or where they differ from decode's, tp=4:busy=0.7.",
-    ),
-    click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
-    click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
-    click.option(
-        "--percentile",
-        type=float,
-        default=50,
-        help="Percentile of the prediction's uncertainty the limits apply to.",
     ),
 )
 scenario_options = together(

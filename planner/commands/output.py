@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from planner.answer import NoteAnswer
     from planner.models.spec import Note
-    from planner.plans.resolved import Resolved
+    from planner.plans.resolved import ResolvedLine
 
 BOUND_COLOURS = {
     "memory": "cyan",
@@ -29,7 +29,9 @@ WIDTH = 80
 """Characters of a line in a pipe."""
 NARROWEST = 8
 """Characters that a column of text keeps when a table has to shrink."""
-READABLE = 26
+NAME = 18
+"""Characters that the first column keeps as long as others can shrink."""
+READABLE = 20
 """Characters that the last column keeps as long as others can shrink."""
 GAP = 2
 """Characters between two columns."""
@@ -71,7 +73,7 @@ def fitted(columns: Sequence[Sequence[str]]) -> list[int]:
     fitting = [max(map(len, cells)) for cells in columns]
     room = line_width() - GAP * (len(fitting) - 1)
     words = [_longest_word(cells) for cells in columns]
-    kept = [len(columns[0][0]), *words[1:-1], max(words[-1], READABLE)]
+    kept = [min(fitting[0], NAME), *words[1:-1], max(words[-1], READABLE)]
     for floors in (kept, [len(columns[0][0]), *words[1:]], [NARROWEST] * len(columns)):
         while sum(fitting) > room:
             over = [i for i, width in enumerate(fitting) if width > floors[i]]
@@ -82,7 +84,9 @@ def fitted(columns: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _longest_word(cells: Sequence[str]) -> int:
-    return max((len(word) for cell in cells for word in cell.split()), default=0)
+    """Characters that stay together: a word, or a figure with its unit."""
+    parts = ([cell] if cell[:1].isdigit() else cell.split() for cell in cells)
+    return max((len(part) for cell in parts for part in cell), default=0)
 
 
 def _folded(line: Sequence[str], widths: Sequence[int]) -> Iterable[list[str]]:
@@ -124,7 +128,7 @@ def print_verdict(text: str) -> None:
     click.secho(text, bold=sys.stdout.isatty())
 
 
-def print_resolved(rows: Iterable[Resolved]) -> None:
+def print_resolved(rows: Iterable[ResolvedLine]) -> None:
     """Print what a scenario was resolved to, and what of it was assumed."""
     for row in rows:
         text = f"{row.text} (assumed)" if row.assumed else row.text

@@ -51,7 +51,10 @@ class CheckQuestion(BaseModel):
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of a scenario that are asked for."""
-        return self.model_dump(exclude_none=True, exclude={"requests_per_s"})
+        fields = self.model_dump(exclude_none=True, exclude={"requests_per_s"})
+        if self.requests_per_s is not None:
+            fields["concurrency"] = 1  # until the rate says how many
+        return fields
 
 
 NOTHING_ASKED = CheckQuestion()
@@ -146,7 +149,7 @@ def check_one(
     except InvalidInput as error:
         findings.append(lint_refusal(deployed, error))
         return _result(deployed, "fail", findings[-1].code, [], findings, None, [], [])
-    deployed.reading = deployed.reading.model_copy(update={"scenario": scenario})
+    deployed.reading = _asked(deployed.reading, scenario)
     findings += lint_planned(deployed, deployment, plan)
     limits += checked_limits(scenario, plan)
     worse = regressions(reference, scenario, regression) if reference else []
@@ -161,10 +164,19 @@ def check_one(
 def _at_rate(
     scenario: Scenario, deployment: Deployment, rate: float
 ) -> tuple[Scenario, list[CheckedLimit]]:
-    if scenario.isl is None and scenario.osl is None:
-        raise InvalidInput("requests_per_s: needs isl and osl")
     clients, limit = clients_at_rate(scenario, deployment, rate)
     return scenario.model_copy(update={"concurrency": clients}), [limit]
+
+
+def _asked(reading: Reading, scenario: Scenario) -> Reading:
+    """Return a reading of the scenario that was answered: its clients may be those of a rate."""
+    origins = [
+        one.model_copy(update={"value": scenario.concurrency})
+        if one.field == "concurrency"
+        else one
+        for one in reading.origins
+    ]
+    return reading.model_copy(update={"scenario": scenario, "origins": origins})
 
 
 def _result(

@@ -24,6 +24,7 @@ MOST_DOCUMENTS = 100
 _TEMPLATE = re.compile(r"\{\{-?\s*(?:[.$\w(/]|\")|\{%|<%|\$\{\{")
 _JSON_TEXT = re.compile(r"'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"")
 _PREFIX = "tag:yaml.org,2002:"
+_COLLECTIONS = {None, "!", f"{_PREFIX}seq", f"{_PREFIX}map"}
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -122,6 +123,8 @@ class _Builder:
         self._count(1, line)
         if isinstance(event, yaml.ScalarEvent):
             value = self._scalar(event, line)
+        elif event.tag not in _COLLECTIONS:
+            raise Unreadable(f"line {line}: tag {event.tag[:60]} is not read")
         elif isinstance(event, yaml.SequenceStartEvent):
             value = self._sequence(events, depth, line)
         else:

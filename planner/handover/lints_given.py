@@ -18,19 +18,20 @@ OPEN = "from a variable"
 
 def lint_given(deployed: Deployed) -> Iterator[Finding]:
     """Yield the faults of a deployment's files, whatever it is asked to carry."""
+    stated = deployed.reading.scenario.engine_version
     for worker, split in zip(deployed.workers, deployed.splits, strict=True):
-        yield from _arguments(worker, split)
+        yield from _arguments(worker, split, stated)
         yield from _requested(worker, split)
         yield from _conflicts(worker)
         yield from _deprecated(worker)
         yield from _experts(worker, deployed)
         yield from _shared_memory(worker, split)
-        yield from _version(worker)
+        yield from _version(worker, stated)
     yield from _rest(deployed)
 
 
-def _arguments(worker: Worker, split: Split) -> Iterator[Finding]:
-    version = parser_of(worker.engine, worker.version).version
+def _arguments(worker: Worker, split: Split, stated: str | None) -> Iterator[Finding]:
+    version = parser_of(worker.engine, stated).version
     for fault in worker.parsed.faults:
         yield _fault(fault, f"accepted: the arguments of {worker.engine} {version}")
     for fault in split.faults:
@@ -141,12 +142,12 @@ def _shared_memory(worker: Worker, split: Split) -> Iterator[Finding]:
         yield finding("shared_memory_small", worker.line, text, fix)
 
 
-def _version(worker: Worker) -> Iterator[Finding]:
-    if worker.version is not None or "engine_version" in worker.question:
-        return
-    if worker.kind != "command":
+def _version(worker: Worker, version: str | None) -> Iterator[Finding]:
+    if worker.kind != "command" and not worker.pinned:
         text = "the image names no version: what starts may change from one day to the next"
         yield finding("image_unpinned", worker.line, text, "pin the image's tag")
+    if version is not None:
+        return
     for _, argument, text in read_facts("lints.json")["moved"].get(worker.engine, ()):
         if argument not in worker.given:
             flag = parser_of(worker.engine).arguments[argument].flag

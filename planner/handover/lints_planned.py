@@ -74,16 +74,17 @@ def _noted(deployed: Deployed, plan: Plan) -> Iterator[Finding]:
 def _cache(
     deployed: Deployed, deployment: Deployment, scenario: Scenario, plan: Plan
 ) -> Iterator[Finding]:
-    context = max(point.context for point in plan.points)
-    memory = deployment.memory
-    allowed = scenario.max_sequences
-    whole = allowed * memory.attention_dp if allowed else None
-    if whole and plan.memory.binds == "memory" and 0 < plan.memory.max_batch < whole:
+    memory, allowed = deployment.memory, scenario.max_sequences
+    whole_cache = deployed.workers[deployed.main].facts.length_of_all
+    context = _longest(scenario, plan, whole_cache)
+    fit = memory.max_batch(context) if context else 0
+    whole = allowed * memory.attention_dp if allowed else 0
+    if 0 < fit < whole:
         text = (
-            f"{whole} sequences are allowed, the cache holds {plan.memory.max_batch} "
+            f"{whole} sequences are allowed, the cache holds {fit} "
             f"of {context:,} tokens: the others wait or are put out again"
         )
-        fix = f"allow {max(1, plan.memory.max_batch // memory.attention_dp)}"
+        fix = f"allow {max(1, fit // memory.attention_dp)}"
         yield finding("cache_holds_fewer", line_of_field(deployed, "max_sequences"), text, fix)
     clients, most = scenario.concurrency, memory.max_sequences * memory.attention_dp
     if clients and clients > most:
@@ -92,12 +93,20 @@ def _cache(
         yield finding("sequences_capped", line, text, "allow more sequences, or add replicas")
 
 
+def _longest(scenario: Scenario, plan: Plan, whole_cache: bool) -> int:
+    """Return the context that sequences are to be held at: the load's, else the longest [token].
+
+    0 where neither is said, as where the longest is that of the whole cache.
+    """
+    if scenario.isl is not None or scenario.context:
+        return max(point.context for point in plan.points)
+    return 0 if whole_cache else scenario.max_model_len or 0
+
+
 def _prefixes(deployed: Deployed, deployment: Deployment, scenario: Scenario) -> Iterator[Finding]:
-    worker = deployed.workers[deployed.main]
-    off = scenario.prefix_caching is False or (
-        scenario.prefix_caching is None and worker.engine == "lmdeploy"
-    )
-    if off and scenario.prefix_hit > 0:
+    default = deployed.workers[deployed.main].facts.prefixes_kept
+    kept = default if scenario.prefix_caching is None else scenario.prefix_caching
+    if not kept and scenario.prefix_hit > 0:
         text = (
             f"{scenario.prefix_hit:.0%} of the input is a prefix seen before, "
             f"and {deployment.engine.name} keeps none"

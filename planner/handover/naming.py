@@ -10,6 +10,8 @@ from planner.handover.refusal import Unreadable
 from planner.hw import get_accelerator
 from planner.models import get_model
 
+MOST_CHARACTERS = 400
+"""Of a model's name or path."""
 _QUANT = re.compile(r"[-_.](i?q\d\w*|bf16|f16|fp16|mxfp4\w*)$", re.IGNORECASE)
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 
@@ -20,6 +22,8 @@ def model_named(text: str, line: int) -> tuple[str, str | None, bool]:
     A path is looked up by its last part, which is an assumption. Raises Unreadable naming the
     line.
     """
+    if len(text) > MOST_CHARACTERS:
+        raise Unreadable(f"line {line}: a model's name of {len(text)} characters")
     name = re.sub(r"^(?:hf|modelscope|oci|pvc|s3|gs|model)://", "", text.strip())
     weights = None
     if name.lower().endswith(".gguf"):

@@ -19,6 +19,7 @@ from planner.handover.pods import (
     container_worker,
     count,
     environment,
+    is_pinned,
     items,
     mapping,
     note_annotation,
@@ -269,6 +270,7 @@ def _compose(one: Object, files: Files) -> Iterator[Worker]:
             1, count(at(service, "deploy", "replicas"), 0) or count(service.get("scale"))
         )
         worker.gpus, worker.gpus_line = _devices(service)
+        worker.pinned = is_pinned(str(service.get("image", "")))
         size = shared_bytes(service.get("shm_size")) or 0
         worker.shared_memory = size > SHARED_BY_DEFAULT or service.get("ipc") == "host"
         labels = {"metadata": {"annotations": service.get("labels")}}

@@ -115,12 +115,23 @@ def container_worker(
             worker.version = version
     if worker is None:
         return None
-    worker.strings = strings
+    worker.strings, worker.pinned = strings, is_pinned(image)
     if not words:
         worker.line = line_of(container, "image", getattr(container, "line", 1))
     worker.gpus, worker.gpus_line = requested(container)
     worker.probes = list(_probes(container))
     return worker
+
+
+def is_pinned(image: str | None) -> bool:
+    """Return whether an image names a tag or a digest that does not move by its name.
+
+    >>> is_pinned("vllm/vllm-openai:latest")
+    False
+    """
+    name = (image or "").rpartition("/")[2]
+    tag = name.partition("@")[0].partition(":")[2]
+    return "@" in name or (bool(tag) and tag not in {"latest", "nightly", "main"})
 
 
 def requested(container: Mapping[Any, Any]) -> tuple[int | None, int]:

@@ -15,7 +15,7 @@ from planner.handover.fields import fields_given
 from planner.handover.naming import gpu_named, model_named
 from planner.handover.refusal import Unreadable
 from planner.handover.split import Split, read_split
-from planner.handover.workers import Worker
+from planner.handover.workers import Worker, parse
 from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.models.spec import ModelSpec
@@ -106,6 +106,7 @@ def deployed(file: str, workers: Sequence[Worker], options: Mapping[str, Any]) -
     """
     main = next((i for i, w in enumerate(workers) if w.role == "decode"), 0)
     worker, fields = workers[main], _Collected()
+    _parse_as(workers, options.get("engine_version") or worker.question.get("engine_version"))
     for name, value in options.items():
         if value is not None:
             fields.put(name, value, "option", None, "")
@@ -116,11 +117,7 @@ def deployed(file: str, workers: Sequence[Worker], options: Mapping[str, Any]) -
     moe = has_experts(spec)
     splits = [read_split(each.facts, each.given, moe, each.gpus or 0) for each in workers]
     _split_fields(fields, worker, splits[main])
-    for item in fields_given(worker.facts, worker.given, spec, splits[main].gpus):
-        if isinstance(item, Fault):
-            fields.faults.append(item)
-        else:
-            fields.put(item[0], item[1], "given", item[2].line, item[2].text)
+    _arguments(fields, worker, spec, splits[main].gpus)
     _speculation(fields, worker)
     _lora(fields, worker)
     _prefill(fields, workers, splits, main)
@@ -144,6 +141,13 @@ def deployed(file: str, workers: Sequence[Worker], options: Mapping[str, Any]) -
     return Deployed(file, list(workers), reading, splits, spec, main)
 
 
+def _parse_as(workers: Sequence[Worker], version: Any) -> None:
+    """Read command lines whose image names no version as one that is named elsewhere."""
+    for worker in workers:
+        if worker.version is None and isinstance(version, str):
+            parse(worker, version)
+
+
 def has_experts(spec: ModelSpec) -> bool:
     """Return whether a model has routed experts."""
     return any(part.routed() for group in spec.groups for part in group.block.mlps)
@@ -164,6 +168,14 @@ def _model(worker: Worker, fields: _Collected) -> ModelSpec:
     if weights:
         fields.put("weights", weights, "given", worker.model.line, worker.model.text)
     return get_model(name, local=False)
+
+
+def _arguments(fields: _Collected, worker: Worker, spec: ModelSpec, gpus: int) -> None:
+    for item in fields_given(worker.facts, worker.given, spec, gpus):
+        if isinstance(item, Fault):
+            fields.faults.append(item)
+        else:
+            fields.put(item[0], item[1], "given", item[2].line, item[2].text)
 
 
 def _split_fields(fields: _Collected, worker: Worker, split: Split) -> None:

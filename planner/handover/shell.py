@@ -16,6 +16,7 @@ from planner.handover.refusal import Unreadable
 MOST_WORDS = 5_000
 """Words of a text; a command line has tens."""
 _VARIABLE = re.compile(r"\$\((\w+)\)|\$\{(\w+)(?::-([^}$]*))?\}|\$(\w+)")
+_PLAIN = re.compile(r"[\w./:,=@%+-]+")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -134,8 +135,9 @@ class _Reader:
             elif char == "$" or char == "`":
                 part, open_ = self._variable()
             else:
-                part, open_ = char, False
-                self.at += 1
+                plain = _PLAIN.match(self.text, self.at)
+                part, open_ = (plain[0] if plain else char), False
+                self.at += len(part)
             text, unknown = text + part, unknown or open_
         return Word(text, line, unknown)
 

@@ -59,6 +59,11 @@ class Worker:
     """Arguments that the object states and its controller leaves out."""
     strings: list[Fault] = field(default_factory=list)
     """Words of it that are numbers, which Kubernetes refuses."""
+    pinned: bool = False
+    """Whether its image names a version, of the engine or its own."""
+    words: Sequence[Word] = ()
+    """Words after the command's name."""
+    files: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     question: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the scenario that no argument says, as `planner manifest` notes them."""
     question_line: int = 1
@@ -154,22 +159,30 @@ def _worker(
     command: Sequence[Word],
 ) -> Worker:
     facts = engine_facts(engine)
-    parsed = parser_of(engine, version).parse(words)
     line = command[0].line if command else 1
-    worker = Worker(engine, parsed, version, line=line)
+    worker = Worker(engine, Parsed(), version, line=line, words=words, files=files)
+    model = parse(worker, version)
+    worker.model = model
+    _role(worker, facts)
+    return worker
+
+
+def parse(worker: Worker, version: str | None) -> Word | None:
+    """Read a worker's words as the engine's parser of a version does; return the model named."""
+    facts, model = worker.facts, None
+    worker.parsed = parsed = parser_of(worker.engine, version).parse(worker.words)
     for name in facts.model:
         if name in parsed.given:
             one = parsed.given.pop(name)
-            worker.model = Word(str(one.value), one.line)
+            model = Word(str(one.value), one.line)
             break
-    if worker.model is None and parsed.rest and not parsed.rest[0].open:
-        worker.model = parsed.rest.pop(0)
+    if model is None and parsed.rest and not parsed.rest[0].open:
+        model = parsed.rest.pop(0)
     for word in parsed.rest:
         parsed.faults.append(Fault(word.line, word.text, "stands alone"))
     if facts.config:
-        _read_config(worker, facts, files)
-    _role(worker, facts)
-    return worker
+        _read_config(worker, facts, worker.files)
+    return model
 
 
 def _read_config(worker: Worker, facts: EngineStart, files: Mapping[str, tuple[str, int]]) -> None:

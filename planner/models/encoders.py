@@ -19,7 +19,7 @@ from typing import Any
 from planner.models.decoder import HIDDEN
 from planner.models.defaults import class_defaults, inner_type
 from planner.models.formulas import MissingField, NoCount, evaluate, names
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import Note
 
 _FILE = Path(__file__).parent / "facts" / "encoders.json"
@@ -81,7 +81,7 @@ class Encoders:
 class _Fields(Mapping[str, Any]):
     """The fields of a config as the names of a formula; objects in it are fields with fields."""
 
-    def __init__(self, reader: Reader, more: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, reader: ConfigReader, more: Mapping[str, Any] | None = None) -> None:
         self._reader = reader
         self._more = more or {}
 
@@ -129,7 +129,7 @@ def _table() -> dict[str, Any]:
     return table
 
 
-def count_encoders(text: Reader) -> Encoders:
+def count_encoders(text: ConfigReader) -> Encoders:
     """Return the encoders of the config around `text`, the reader of the text decoder.
 
     Notes what is counted and what is not known. Raises ConfigError naming a field of no use.
@@ -153,7 +153,7 @@ def count_encoders(text: Reader) -> Encoders:
     return counted
 
 
-def _known(holder: Reader, text: Reader, path: str, formula: str) -> Encoders:
+def _known(holder: ConfigReader, text: ConfigReader, path: str, formula: str) -> Encoders:
     """Return the encoder under `path` (empty: none of its own) with what joins it to the model."""
     reader = holder
     for name in filter(None, path.split(".")):
@@ -176,7 +176,7 @@ def _known(holder: Reader, text: Reader, path: str, formula: str) -> Encoders:
     return _as(path, tower + join, low + join, high + join)
 
 
-def _count(formula: str, reader: Reader, more: Mapping[str, Any]) -> int:
+def _count(formula: str, reader: ConfigReader, more: Mapping[str, Any]) -> int:
     """Return the value of a formula; raises ConfigError naming the field that spoils it."""
     fields = _Fields(reader, more)
     try:
@@ -210,7 +210,7 @@ def _as(path: str, params: int, low: int, high: int) -> Encoders:
     return Encoders(params, 0, low, high)
 
 
-def _inside(reader: Reader, name: str) -> Reader:
+def _inside(reader: ConfigReader, name: str) -> ConfigReader:
     """Return a reader of an object in the config, with the defaults of its type."""
     inner = reader.nested(name)
     if inner is None:
@@ -219,7 +219,7 @@ def _inside(reader: Reader, name: str) -> Reader:
     return inner
 
 
-def _kind(reader: Reader, name: str) -> str:
+def _kind(reader: ConfigReader, name: str) -> str:
     """Return the type of the encoder config `name`: as stated, or as the class around it has it.
 
     Published files may leave it out, repeat the model's own type, or name a relative.
@@ -234,7 +234,7 @@ def _kind(reader: Reader, name: str) -> str:
     return implied or (stated if isinstance(stated, str) else "")
 
 
-def _tower(reader: Reader) -> tuple[int, int, int]:
+def _tower(reader: ConfigReader) -> tuple[int, int, int]:
     """Return the parameters of an encoder, and at least and at most how many."""
     name = reader.path.rstrip(".").rpartition(".")[2]
     formula = _table()["towers"].get(_kind(reader, name))
@@ -247,7 +247,7 @@ def _tower(reader: Reader) -> tuple[int, int, int]:
     return params, params, params
 
 
-def _bounded(reader: Reader) -> tuple[int, int, int]:
+def _bounded(reader: ConfigReader) -> tuple[int, int, int]:
     """Return the size of a transformer of the stated width and depth, and bounds around it.
 
     At least attention and two MLP matrices without biases; at most a third one, and as many again
@@ -267,14 +267,16 @@ def _bounded(reader: Reader) -> tuple[int, int, int]:
     return low, low, int(1.1 * high) + 20_000 * width
 
 
-def _unknown(holder: Reader, text: Reader, name: str) -> Encoders:
+def _unknown(holder: ConfigReader, text: ConfigReader, name: str) -> Encoders:
     """Return an encoder beside a model type whose join to it is not known, between bounds."""
     reader = _inside(holder, name)
     sizes = _tower(reader)
     return _joined(reader, text, name, sizes) if sizes[0] else Encoders()
 
 
-def _joined(reader: Reader, text: Reader, path: str, sizes: tuple[int, int, int]) -> Encoders:
+def _joined(
+    reader: ConfigReader, text: ConfigReader, path: str, sizes: tuple[int, int, int]
+) -> Encoders:
     """Return an encoder of `sizes` (about, at least, at most) with a join that is not known.
 
     At least none; at most 24 matrices from the encoder's width, or four of it, to the model's.
@@ -296,7 +298,7 @@ def encoder_note(what: str, params: int) -> Note:
     )
 
 
-def _note(holder: Reader, counted: Encoders) -> None:
+def _note(holder: ConfigReader, counted: Encoders) -> None:
     for what, params in (("vision", counted.vision), ("audio", counted.audio)):
         if params:
             holder.notes.append(encoder_note(what, params))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import Quantization
 from planner.precision import get_format
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planner.models.modules import RoleFormats
 
 
-def read_quantization(reader: Reader) -> Quantization:
+def read_quantization(reader: ConfigReader) -> Quantization:
     """Return the formats, by role, of the checkpoint that `reader`'s config describes.
 
     An unknown method is noted, and its weights are counted in the model's own type.

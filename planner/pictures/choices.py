@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.pictures.style import BLUE, GREY, Spec, layer, log_axis, picture, value, word
-from planner.plans.recommend import Option
+from planner.plans.batches import Option
 
 X = log_axis("tpot_ms", "TPOT [ms]", axis={"format": "~g", "labelOverlap": "greedy"})
 Y = log_axis("tokens_per_s_per_gpu", "tokens/s per GPU")

@@ -97,15 +97,15 @@ def pareto_chart(comparison: Comparison) -> Spec:
     figures = {row.figure: row for row in comparison.figures}
     rows = []
     for index, column in enumerate(comparison.columns):
-        x, y = figures[PARETO_X].values[index], figures[PARETO_Y].values[index]
-        if x is None or y is None:
+        time_s, rate = figures[PARETO_X].values[index], figures[PARETO_Y].values[index]
+        if time_s is None or rate is None:
             continue
         beaten = column.label not in comparison.pareto.members
         rows.append(
             {
                 "label": column.label,
-                "tpot_ms": x * 1e3,
-                "tokens_per_s_per_gpu": y,
+                "tpot_ms": time_s * 1e3,
+                "tokens_per_s_per_gpu": rate,
                 "status": "beaten" if beaten else "nothing beats it",
             }
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def browser_module() -> bytes:
 
     from planner.calibration.own import data_directory
 
-    copy = data_directory() / f"charts-{vl_convert.__version__}.js"
+    copy = data_directory() / f"charts-{version('vl-convert-python')}.js"
     try:
         return copy.read_bytes()
     except OSError:

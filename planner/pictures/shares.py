@@ -21,7 +21,7 @@ MEMORY_PARTS = (
 
 def time_chart(view: View) -> Spec:
     """Return the time of each kernel of the last point, longest first, by what holds it back."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "kernel": kernel.name,
             "time_ms": kernel.time_s * 1e3,

@@ -10,7 +10,7 @@ import numpy as np
 from planner import answer
 from planner.deployment import Deployment, deployment_of
 from planner.models.spec import Note
-from planner.plans.advice import Question, levers
+from planner.plans.advice import LeverQuestion, levers
 from planner.plans.columns import Column, columns
 from planner.plans.editions import current_editions
 from planner.plans.kernels import kernel_rows
@@ -49,7 +49,7 @@ def plan_deployment(
 
     passes = deployment.passes_on_grid(tuple(batches), tuple(contexts))
     batch = np.array(batches, float)[:, None]
-    question = Question(deployment, batches[-1], contexts[-1], scenario)
+    question = LeverQuestion(deployment, batches[-1], contexts[-1], scenario)
     figures = columns(deployment, scenario.replicas, passes, batch)
     fields = {
         "scenario": _filled(scenario, deployment, batches, contexts),

@@ -14,7 +14,7 @@ ASSUMPTIONS = ("assumed", "assumption", "default")
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedLine:
     """One thing a scenario was resolved to."""
 
     label: str
@@ -23,7 +23,7 @@ class Resolved:
     """Whether the scenario left it open."""
 
 
-def resolved(plan: Plan, deployment: Deployment) -> list[Resolved]:
+def resolved(plan: Plan, deployment: Deployment) -> list[ResolvedLine]:
     """Return what the plan's scenario was resolved to, and what of it was assumed."""
     spec, machine = deployment.spec, deployment.accelerator
     memory = (
@@ -32,15 +32,15 @@ def resolved(plan: Plan, deployment: Deployment) -> list[Resolved]:
         else scaled(machine.memory_bytes, "B")
     )
     rows = [
-        Resolved("model", f"{spec.id}: {spec.kind}, {_parameters(deployment)}"),
-        Resolved(
+        ResolvedLine("model", f"{spec.id}: {spec.kind}, {_parameters(deployment)}"),
+        ResolvedLine(
             "accelerator",
             f"{machine.id}: {machine.name}, {memory}, "
             f"{scaled(machine.bandwidth_bytes_per_s, 'B/s')}"
             + ("" if machine.status == "available" else f" ({machine.status})"),
         ),
-        Resolved("split", _split(plan, deployment)),
-        Resolved(
+        ResolvedLine("split", _split(plan, deployment)),
+        ResolvedLine(
             "formats",
             f"weights {deployment.weights}, KV cache {deployment.formats.kv.id}, arithmetic "
             f"{', '.join(dict.fromkeys(deployment.step.formats))}",
@@ -48,13 +48,13 @@ def resolved(plan: Plan, deployment: Deployment) -> list[Resolved]:
         _engine(plan, deployment),
     ]
     rows += [
-        Resolved("assumed", note.text, assumed=True)
+        ResolvedLine("assumed", note.text, assumed=True)
         for note in plan.notes
         if any(word in note.code for word in ASSUMPTIONS)
     ]
     used = plan.editions
     rows.append(
-        Resolved(
+        ResolvedLine(
             "data",
             f"models {used.models}, hardware {used.hardware}, engines "
             f"{used.engines or '–'}, calibration {used.calibration}",
@@ -77,16 +77,16 @@ def _split(plan: Plan, deployment: Deployment) -> str:
     return f"{', '.join(parts)}: {gpus} GPU{'s' if gpus > 1 else ''}"
 
 
-def _engine(plan: Plan, deployment: Deployment) -> Resolved:
+def _engine(plan: Plan, deployment: Deployment) -> ResolvedLine:
     engine = deployment.engine
     share = f"{engine.memory_fraction:.0%} of memory"
     if plan.scenario.engine is None:
-        return Resolved("engine", f"none, physics alone; {share}", assumed=True)
+        return ResolvedLine("engine", f"none, physics alone; {share}", assumed=True)
     version = plan.scenario.engine_version or engine.release
     named = f"{engine.name} {version}".strip()
     defaults = (
         f"{share}, {engine.max_sequences:,} sequences a rank, {engine.chunk_tokens:,} tokens a step"
     )
-    return Resolved(
+    return ResolvedLine(
         "engine", f"{named}; defaults: {defaults}", assumed=plan.scenario.engine_version is None
     )

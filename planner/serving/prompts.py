@@ -53,7 +53,7 @@ class PromptLoad:
 
     deployment: Deployment
     isl: Array
-    prefix_hit: float
+    prefix_hit: Numeric
     of_a_token: Array
     """Length of the prompt a random token belongs to [token]."""
 

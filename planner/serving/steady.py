@@ -266,7 +266,7 @@ def serve(
     concurrency: Numeric,
     isl: Numeric | Lengths,
     osl: Numeric | Lengths,
-    prefix_hit: float = 0.0,
+    prefix_hit: Numeric = 0.0,
     room: Numeric | None = None,
     habits: Habits = Habits(),
 ) -> Steady:

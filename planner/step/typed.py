@@ -95,7 +95,7 @@ def _each(work: Callable[[float, float], Work]) -> Ways:
 
 
 def _gemv(sizes: Sizes, value_bytes: float, _tile: int) -> dict[str, Work]:
-    return {"ideal": kernels.gemv(*sizes, value_bytes)}
+    return {"ideal": kernels.gemv(sizes[0], sizes[1], value_bytes)}
 
 
 KERNELS: dict[str, KernelKind] = {

@@ -96,6 +96,16 @@ def test_an_unknown_type_of_unread_structure_is_refused_by_the_field(
         import_config(llama(model_type="acme", **{field: value}))
 
 
+def test_what_makes_speech_of_text_is_named_and_not_counted() -> None:
+    config = {
+        "model_type": "qwen2_5_omni",
+        "thinker_config": {"text_config": llama(model_type="qwen2_5_omni_text")},
+        "talker_config": {"model_type": "qwen2_5_omni_talker", "hidden_size": 896},
+    }
+    spec = import_config(config)
+    assert "talker_config" in notes(spec, "parts_left_out")
+
+
 def test_the_longest_context_wins() -> None:
     config = llama(max_position_embeddings=8192, model_max_length=131072)
     assert import_config(config).max_context == 131072

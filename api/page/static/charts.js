@@ -12,7 +12,14 @@ function load() {
 
 /** Draw a specification in an element; where only its rows changed, only they are replaced. */
 export async function draw(element, spec) {
-  const [{ vegaEmbed }, configs] = await load();
+  let loaded;
+  try {
+    loaded = await load();
+  } catch {
+    element.textContent = "Charts need the extra `page` of the service; the tables have all figures.";
+    return;
+  }
+  const [{ vegaEmbed }, configs] = loaded;
   const { datasets, ...shape } = spec;
   const config = configs[dark.matches ? "dark" : "light"];
   const key = JSON.stringify([shape, dark.matches]);

@@ -85,7 +85,7 @@ class Pareto(Answer):
     dominated: list[Dominated]
 
 
-class Change(Answer):
+class FieldChange(Answer):
     """Fields changed together: one, or several where one alone is not possible."""
 
     fields: list[str]
@@ -119,7 +119,7 @@ class Attribution(Answer):
     baseline: str
     other: str
     verdict: str
-    steps: list[Change]
+    steps: list[FieldChange]
     contributions: list[Contribution]
     kernels: list[KernelDifference]
 

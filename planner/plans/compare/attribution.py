@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.plans.compare.answers import Attribution, Change, Contribution, KernelDifference
+from planner.plans.compare.answers import Attribution, Contribution, FieldChange, KernelDifference
 from planner.plans.compare.exact import Grid
 from planner.plans.compare.figures import FIGURES, Answered
 from planner.scenario import Scenario
@@ -27,17 +27,17 @@ Answerer = Callable[[Scenario], Answered]
 class Path:
     """The way from the baseline to another scenario; an answer before and after every step."""
 
-    steps: list[Change]
+    steps: list[FieldChange]
     answers: list[Answered]
 
 
 def path(baseline: Answered, other: Answered, answer_one: Answerer) -> Path:
-    """Change one field at a time, in the order of the scenario's fields.
+    """FieldChange one field at a time, in the order of the scenario's fields.
 
     Where a change alone is impossible it is made together with the next one. The order counts: a
     step's contribution is what it does after the steps before it.
     """
-    steps: list[Change] = []
+    steps: list[FieldChange] = []
     answers = [baseline]
     changed = [f for f in FIELDS if getattr(baseline.scenario, f) != getattr(other.scenario, f)]
     together: list[str] = []
@@ -50,7 +50,7 @@ def path(baseline: Answered, other: Answered, answer_one: Answerer) -> Path:
         if answered is None:
             continue
         before = {name: getattr(current, name) for name in together}
-        steps.append(Change(fields=together, before=before, after=update))
+        steps.append(FieldChange(fields=together, before=before, after=update))
         answers.append(answered)
         current, together = answered.scenario, []
     return Path(steps, answers)
@@ -127,7 +127,7 @@ def _times(of: Answered, grid: Grid) -> dict[str, float]:
 
 
 def _verdict(
-    labels: tuple[str, str], steps: list[Change], contributions: list[Contribution]
+    labels: tuple[str, str], steps: list[FieldChange], contributions: list[Contribution]
 ) -> str:
     """Return the difference in time per token in one sentence."""
     tpot = next((c for c in contributions if c.figure == "tpot_s"), None)

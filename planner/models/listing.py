@@ -1,6 +1,6 @@
 """The facts of every catalogue model, worked out beforehand: a list need not build the models.
 
-`facts.json` holds what `describe` returns of each model of the catalogue, in its order. It is
+`listing.json` holds what `describe` returns of each model of the catalogue, in its order. It is
 written by tools/index_models.py; a test says when it has to be written anew.
 """
 
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).with_name("facts.json")
+FILE = Path(__file__).with_name("listing.json")
 
 
 @cache

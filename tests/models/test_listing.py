@@ -7,7 +7,7 @@ import json
 import pytest
 
 from planner.models import describe, list_models
-from planner.models.facts import all_facts, list_facts
+from planner.models.listing import all_facts, list_facts
 
 
 def test_they_are_what_the_models_say() -> None:
