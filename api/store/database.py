@@ -35,10 +35,10 @@ class Database:
         with self._writers() as session, session.begin():
             yield session
 
-    def ping(self) -> None:
-        """Raise unless the database answers."""
+    def revision(self) -> str:
+        """Return the revision of the schema; raises unless the database answers."""
         with self.reading() as session:
-            session.execute(text("SELECT 1"))
+            return str(session.scalar(text("SELECT version_num FROM alembic_version")))
 
     def close(self) -> None:
         """Close all connections."""

@@ -9,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.lanes import LaneFull
 from api.services import Services
+from api.store import migrate
 from api.web.problem import Problem
 
 PATIENCE_S = 2.0
@@ -22,9 +23,11 @@ async def check_ready(services: Services) -> None:
     loop, lanes = asyncio.get_running_loop(), services.lanes
     try:
         async with asyncio.timeout(PATIENCE_S):
-            await loop.run_in_executor(lanes["probe"], services.database.ping)
+            revision = await loop.run_in_executor(lanes["probe"], services.database.revision)
     except (SQLAlchemyError, OSError, TimeoutError, LaneFull):
         raise _unready("the store does not answer") from None
+    if revision != migrate.head():
+        raise _unready(f"the store is at revision {revision}, this release needs {migrate.head()}")
     probes: dict[str, Future[None]] = {name: lanes[name].probe() for name in WATCHED}
     waited = [asyncio.wrap_future(probe) for probe in probes.values()]
     await asyncio.wait(waited, timeout=PATIENCE_S)
