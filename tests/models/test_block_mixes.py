@@ -13,7 +13,7 @@ from planner.models.mixes import MIXES, mix_formats
 from planner.models.mlp import Dense, Experts
 from planner.models.parts import Block, LayerGroup
 
-Q, KV, O = 4096 * 4096, 4096 * 1024, 4096 * 4096
+Q, KV, OUT = 4096 * 4096, 4096 * 1024, 4096 * 4096
 LLAMA = (LayerGroup(32, Block((Attention(4096, 32, 8, 128),), (Dense(4096, 14336),))),)
 
 
@@ -24,7 +24,7 @@ def bits(name: str, groups: tuple[LayerGroup, ...] = LLAMA, tied: bool = False) 
 
 
 def attention(q: float, k: float, v: float, o: float) -> float:
-    return (Q * q + KV * (k + v) + O * o) / (2 * Q + 2 * KV)
+    return (Q * q + KV * (k + v) + OUT * o) / (2 * Q + 2 * KV)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What holds of every model of the catalogue: kernels against parameters, caches against kernels."""
+"""What holds of every model: kernels against parameters, caches against kernels."""
 
 from __future__ import annotations
 
