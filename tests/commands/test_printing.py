@@ -92,7 +92,7 @@ def test_a_file_of_lengths(tmp_path: Path) -> None:
     path.write_text("10\n\n 20 \n30", encoding="utf-8")
     assert lengths(f"@{path}") == {"trace": [10, 20, 30]}
     path.write_text("10\ntwenty\n", encoding="utf-8")
-    with pytest.raises(InvalidLoad, match="line 2 of .* is 'twenty'; accepted: whole tokens"):
+    with pytest.raises(InvalidLoad, match=r"line 2 of .* is 'twenty'; accepted: whole tokens"):
         lengths(f"@{path}")
     path.write_text("12345678901\n", encoding="utf-8")
     with pytest.raises(InvalidLoad, match="line 1 of"):

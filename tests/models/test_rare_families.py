@@ -78,8 +78,8 @@ def test_hrm_text_keeps_caches_of_every_pass() -> None:
     assert spec.layers == 32
     assert spec.total_params == 2 * V * H + 8 * layer + H
     assert spec.kv_elements_per_token == 32 * 2 * 64
+    cycles = {"L_cycles": 3, "H_cycles": 2000, "num_hidden_layers": 4}
     with pytest.raises(ValueError, match="H_cycles: 8000 passes through 4 layers; accepted"):
-        cycles = {"L_cycles": 3, "H_cycles": 2000, "num_hidden_layers": 4}
         read(**{**SIZES, "model_type": "hrm_text", **cycles})
 
 
@@ -164,7 +164,7 @@ def test_delta_hybrids_attend_in_every_fourth_layer(model_type: str, norms: int)
 
 
 def test_step_3_factorises_its_queries() -> None:
-    """Queries pass a latent of 2048: 7168×2048 and 2048×16384; one key and one value head of 256."""
+    """Queries pass a latent of 2048: 7168×2048 and 2048×16384; one head of 256 for k and for v."""
     part = FactorizedAttention(7168, 64, 1, 256, norm_params=2048, q_rank=2048)
     down, key, value, up, out = part.linears()
     assert [(x.inputs, x.outputs) for x in (down, key, value, up, out)] == [
