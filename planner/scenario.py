@@ -8,7 +8,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 from pydantic_core import PydanticCustomError
 
-from planner.workload.distributions import Length, Tokens
+from planner.workload.distributions import Tokens
+from planner.workload.fields import Count, Positive, Workload
+
+__all__ = ["Count", "Positive"]
 
 DEFAULT_CONTEXT = 8192
 """Tokens in a sequence's cache where a question names none [token]."""
@@ -29,8 +32,6 @@ def grid_points(batches: Sequence[int], contexts: Sequence[int]) -> int:
     return len(batches) * len(contexts)
 
 
-Count = Annotated[int, Field(ge=1, le=2**20)]
-Positive = Annotated[FiniteFloat, Field(gt=0, le=1e9)]
 Short = Annotated[str, Field(min_length=1, max_length=200)]
 Batches = Annotated[
     list[Count],
@@ -164,20 +165,25 @@ class MachineFields(BaseModel):
     pp: Count = Field(1, description="pipeline stages")
     ep: Count = Field(1, description="expert-parallel ranks, out of tp·attention_dp")
     attention_dp: Count = Field(1, description="attention data-parallel ranks")
-    replicas: Count = Field(1, description="equal replicas, each under the scenario's load")
+    replicas: Count = Field(
+        1,
+        description="equal replicas; `batch` and `concurrency` are of one, `users`, "
+        "`concurrency_in_all` and `requests_per_s` are shared out among them",
+    )
     weights: Short | None = Field(None, description="weight format; null is the checkpoint's own")
     kv: Short | None = Field(None, description="KV cache format; null is the engine's default")
     engine: Short | None = Field(None, description="engine; null is engine-neutral physics")
     engine_version: Short | None = None
 
 
-class Scenario(EngineSettings, MachineFields):
+class Scenario(EngineSettings, Workload, MachineFields):
     """A question: a model on an accelerator, deployed so, under this load.
 
     `model` and `gpu` are catalogue ids or inline objects (a config.json, an accelerator). The
-    decode question is `batch` and `context`, the serving question `concurrency`, `isl` and `osl`;
-    a scenario holds either or both. With `disaggregated`, `batch` (its last) may stand for
-    `concurrency`.
+    decode question is `batch` and `context`, the serving question `isl`, `osl` and the load:
+    `concurrency` of one replica, or `users`, `concurrency_in_all` or `requests_per_s` of all
+    together. A scenario holds either or both. With `disaggregated`, `batch` (its last) may stand
+    for `concurrency`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -185,21 +191,11 @@ class Scenario(EngineSettings, MachineFields):
     batch: Batches | None = Field(None, description="sequences decoding at once in one replica")
     context: Contexts | None = Field(None, description="tokens in each sequence's cache")
     concurrency: Count | None = Field(None, description="closed-loop clients of one replica")
-    isl: Length | None = Field(None, description="input tokens of a request, or how they spread")
-    osl: Length | None = Field(None, description="output tokens of a request, or how they spread")
-    prefix_hit: Annotated[FiniteFloat, Field(ge=0, le=1)] = Field(
-        0.0, description="share of input tokens found in the prefix cache"
-    )
     speculation: SpeculationOptions | None = Field(
         None, description="speculative decoding: drafts a step, and tokens it yields"
     )
     disaggregated: DisaggregationOptions | None = Field(
         None, description="prefill on workers of its own; null shares the GPUs with decode"
-    )
-    tpot_ms: Positive | None = Field(None, description="limit on TPOT [ms]")
-    ttft_ms: Positive | None = Field(None, description="limit on TTFT [ms]")
-    percentile: Annotated[FiniteFloat, Field(ge=1, le=99)] = Field(
-        50, description="percentile of the prediction's uncertainty (not of requests) of the limits"
     )
     name: Short | None = None
     tags: list[Short] = Field(default_factory=list, max_length=64)
@@ -207,7 +203,13 @@ class Scenario(EngineSettings, MachineFields):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        given: dict[str, Any] = {"concurrency": self.concurrency, "isl": self.isl, "osl": self.osl}
+        clients = self.concurrency or (self.demand and getattr(self, self.demand))
+        if self.concurrency and self.demand:
+            raise ValueError(
+                f"concurrency: given with {self.demand}; accepted: the load of one replica, or of "
+                f"all together"
+            )
+        given: dict[str, Any] = {"concurrency": clients, "isl": self.isl, "osl": self.osl}
         if self.disaggregated:
             given["batch or concurrency"] = given.pop("concurrency") or self.batch
         missing = [name for name, value in given.items() if value is None]

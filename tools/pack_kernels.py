@@ -1,4 +1,7 @@
-"""Pack tables of single-kernel times as the calibration keeps them: `pack_kernels.py KERNELS_DIR`.
+"""Pack tables of single-kernel times as the calibration keeps them.
+
+`pack_kernels.py KERNELS_DIR MORE_DIR`: the first sample, and the second, which supersedes its
+mixtures of experts and linear attention and adds prompts of latent attention and DeepEP.
 
 Each time becomes the items it is made of, with the FLOPs and bytes that `planner` counts for them:
 weights, caches and states move once, activations do not. Rows that say little about decoding are
@@ -14,7 +17,7 @@ import io
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from planner.calibration.table import EDITION
@@ -42,6 +45,7 @@ PER_SET = 48
 
 Line = dict[str, object]
 Sample = tuple[tuple[str, ...], list[Line], float]
+Make = Callable[[dict[str, str]], "list[Line] | None"]
 
 
 def item(
@@ -190,22 +194,55 @@ def collective(r: dict[str, str]) -> list[Line] | None:
     ]
 
 
-TABLES = {
-    "gemm": gemm,
+def mla_prefill(r: dict[str, str]) -> list[Line] | None:
+    batch, length, heads = (int(r[c]) for c in ("batch_size", "isl", "num_heads"))
+    if r["op"] != "mla_context" or length < 256 or batch > 16 or heads < 8 or int(r["step"] or 0):
+        return None
+    name = FORMATS.get(r["kv_cache_dtype"], r["kv_cache_dtype"])
+    tokens = float(batch * length)
+    flops = 2.0 * heads * (NOPE + ROPE + VALUE) * tokens * length / 2
+    cache = tokens * (KV_RANK + ROPE) * get_format(name).bytes
+    return [item("latent prompt", name, flops, cache, 1, batch, "bf16")]
+
+
+def deepep(r: dict[str, str]) -> list[Line] | None:
+    if r["op"] != "ll" or r["node_num"] != "1":
+        return None
+    ranks, tokens, hidden, topk = (
+        8,
+        *(int(r[c]) for c in ("num_token", "hidden_size", "num_topk")),
+    )
+    wire = tokens * min(topk, ranks) * hidden * (ranks - 1) / ranks * (1.0 + 2.0)
+    return [
+        {
+            "kind": "all_to_all",
+            "format": "",
+            "compute": "",
+            "flops": 0.0,
+            "bytes": wire,
+            "launches": 2,
+            "visits": 2 * math.log2(ranks),
+        }
+    ]
+
+
+FIRST = {
     "moe": moe,
+    "gemm": gemm,
     "attention_decode": attention_decode,
     "attention_prefill": attention_prefill,
     "mla_decode": mla_decode,
     "collectives": collective,
 }
+MORE = {"mla_prefill": mla_prefill, "deepep": deepep}
 
 
 def gpu(r: dict[str, str]) -> str:
     return GPUS.get(r["gpu"], r["gpu"])
 
 
-def samples(source: Path) -> Iterator[Sample]:
-    for table, make in TABLES.items():
+def samples(source: Path, tables: Mapping[str, Make]) -> Iterator[Sample]:
+    for table, make in tables.items():
         with (source / f"{table}.csv").open(encoding="utf-8", newline="") as file:
             for r in csv.DictReader(file):
                 items = make(r)
@@ -219,35 +256,56 @@ def samples(source: Path) -> Iterator[Sample]:
                         r["engine_version"],
                         str(items[0]["kind"]),
                     )
-                    yield key, items, float(r["latency_ms"]) / 1e3
+                    yield key, items, seconds(r)
+
+
+def seconds(r: dict[str, str]) -> float:
+    if "latency_ms" in r:
+        return float(r["latency_ms"]) / 1e3
+    return (float(r["dispatch_avg_t_us"]) + float(r["combine_avg_t_us"])) / 1e6
+
+
+SHAPE = (
+    "op",
+    "phase",
+    "batch_size",
+    "seq_len",
+    "d_conv",
+    "num_k_heads",
+    "head_k_dim",
+    "num_v_heads",
+    "head_v_dim",
+)
+PARTS = {"gdn": 2, "kda": 2}
+"""Kernels that a mixer's core runs as, the convolution among them; Mamba-2 tables have no scan."""
 
 
 def states(source: Path) -> Iterator[Sample]:
-    """Recurrent decode kernels with their convolution: one mixer's work on its state."""
+    """Recurrent mixers with their convolution: one mixer's work on its state, in both phases."""
     parts: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
     with (source / "linear_attention.csv").open(encoding="utf-8", newline="") as file:
         for r in csv.DictReader(file):
-            if r["phase"] == "generation" and r["op_name"] == "gdn":
-                key = (
-                    gpu(r),
-                    r["engine"],
-                    r["engine_version"],
-                    r["batch_size"],
-                    r["num_k_heads"],
-                    r["num_v_heads"],
-                )
-                part = "conv" if "conv" in r["kernel_source"] else "scan"
-                parts[key][part] = float(r["latency_ms"])
-    for (accelerator, engine, version, batch, _, heads), times in sorted(parts.items()):
-        if len(times) == 2:
-            moved = 2.0 * int(batch) * float(heads) * 128 * 128 * 4
-            line = item("scan", "fp32", 0.0, moved, 1, compute="fp32")
-            yield ("scan", "fp32", accelerator, engine, version), [line], sum(times.values()) / 1e3
+            if r["op"] in PARTS and r["phase"] in ("context", "generation"):
+                key = (gpu(r), r["engine"], r["engine_version"], *(r[c] for c in SHAPE))
+                parts[key][r["kernel_source"]] = float(r["latency_ms"])
+    for (accelerator, engine, version, op, phase, *shape), times in sorted(parts.items()):
+        batch, length, taps, k_heads, k_dim, v_heads, v_dim = (int(n) for n in shape)
+        prompt = phase == "context"
+        if len(times) != PARTS[op] or (prompt and length < 256):
+            continue
+        tokens = batch * (length if prompt else 1)
+        state = float(v_heads * k_dim * v_dim)
+        channels = 2 * k_heads * k_dim + v_heads * v_dim
+        flops = tokens * (7.0 * state + 2.0 * taps * channels)
+        kind = "scan prompt" if prompt else "scan"
+        line = item(kind, "fp32", flops, 2.0 * batch * state * 4, 1, compute="fp32")
+        key = ("scan", "fp32", accelerator, engine, version, kind)
+        yield key, [line], sum(times.values()) / 1e3
 
 
-def main(source: Path) -> None:
+def main(first: Path, more: Path) -> None:
     sets: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
-    for found in (*samples(source), *states(source)):
+    for found in (*samples(first, FIRST), *samples(more, MORE), *states(more)):
         sets[found[0]].append(found)
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -260,7 +318,7 @@ def main(source: Path) -> None:
             if len(rows) <= PER_SET
             else [rows[round(i * (len(rows) - 1) / (PER_SET - 1))] for i in range(PER_SET)]
         )
-        *_, accelerator, engine, version = key if key[0] == "scan" else key[:-1]
+        *_, accelerator, engine, version = key[:-1]
         for _, items, seconds in kept:
             number += 1
             for line in items:
@@ -273,4 +331,4 @@ def main(source: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

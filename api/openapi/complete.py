@@ -36,7 +36,7 @@ PROBLEMS = {
     422: "The body is read, but not acceptable; `errors` names the fields",
     428: "If-Match is missing",
     500: "The service failed",
-    503: "The store does not answer",
+    503: "The service is busy, or the store does not answer; try again after Retry-After",
 }
 TAG_HEADER = {"description": "revision, in quotes", "schema": {"type": "string"}}
 PLACE_HEADER = {"description": "path of what was made", "schema": {"type": "string"}}

@@ -68,7 +68,7 @@ def differences(settings: Settings) -> list[str]:
 
 def current(settings: Settings) -> str:
     """Return the revision the database is at."""
-    engine = make_engine(settings)
+    engine = make_engine(settings, patient=True)
     try:
         with engine.connect() as connection:
             return MigrationContext.configure(connection).get_current_revision() or "base"
@@ -112,7 +112,7 @@ def _migrating(settings: Settings) -> Iterator[Connection]:
 
 @contextmanager
 def _postgres(settings: Settings) -> Iterator[Connection]:
-    engine = make_engine(settings)
+    engine = make_engine(settings, patient=True)
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT_S}s'")

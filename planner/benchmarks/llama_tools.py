@@ -25,18 +25,37 @@ def llama_bench(entry: Entry) -> Iterator[Run | str]:
         yield "a test without layers on the GPU is left out"
         return
     depth = _count(entry, "n_depth")
-    size = entry.get("model_size")
+    size, params = entry.get("model_size"), entry.get("model_n_params")
+    stated = weight_format(str(entry.get("model_type") or ""))
+    if stated and size and params:
+        bits = 8 * positive(size, "model_size") / positive(params, "model_n_params")
+        said = get_format(stated).bits if _is_format(stated) else bits
+        if abs(bits / said - 1) > CONTRADICTION:
+            yield f"weights named {stated} take {bits:.3g} bits a parameter: the size is believed"
+            stated = ""
     known = {
         "gpu": _gpu(entry),
         "engine_version": str(entry.get("build_number") or entry.get("build_commit") or ""),
         "backend": str(entry.get("backends") or ""),
-        "weight_format": weight_format(str(entry.get("model_type") or "")),
+        "weight_format": stated,
         "weight_gb": f"{positive(size, 'model_size') / 1e9:.4g}" if size else "",
         "kv_dtype": _cache(entry),
         "flash_attention": "1" if str(entry.get("flash_attn")).lower() in {"1", "true"} else "0",
         "date": str(entry.get("test_time") or "")[:10],
     }
     yield _generation(1, depth, generated, positive(entry.get("avg_ts"), "avg_ts"), known)
+
+
+CONTRADICTION = 0.25
+"""Deviation of a file's bits a parameter from its format's beyond which the name is wrong [-]."""
+
+
+def _is_format(name: str) -> bool:
+    try:
+        get_format(name)
+    except UnknownFormat:
+        return False
+    return True
 
 
 def batched_bench(entry: Entry) -> Iterator[Run | str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.benchmarks.llama_tools import batched_bench, llama_bench
+from planner.benchmarks.pasted import pasted
 from planner.benchmarks.results import (
     Context,
     Measurements,
@@ -45,6 +46,11 @@ READERS = (
         frozenset({"mean_e2e_latency_ms", "mean_tpot_ms", "completed"}),
         bench_serve,
     ),
+    Reader(
+        "SGLang bench_serving of 2025",
+        frozenset({"mean_e2e_latency_ms", "median_ttft_ms", "completed"}),
+        bench_serve,
+    ),
     Reader("GuideLLM", frozenset({"benchmarks"}), guidellm),
     Reader("AIPerf", frozenset({"time_to_first_token", "inter_token_latency"}), aiperf),
     Reader("llama-bench", frozenset({"n_prompt", "n_gen", "avg_ts"}), llama_bench),
@@ -53,8 +59,8 @@ READERS = (
 
 ACCEPTED = (
     "vLLM bench serve JSON; SGLang bench_serving JSONL; GuideLLM JSON; AIPerf or GenAI-Perf JSON; "
-    "llama-bench JSON, JSONL or CSV; llama-batched-bench JSONL; CSV rows as `planner validate` "
-    "takes them"
+    "llama-bench JSON, JSONL, CSV or Markdown; llama-batched-bench JSONL; the text that vLLM bench "
+    "serve or SGLang bench_serving print; CSV rows as `planner validate` takes them"
 )
 
 
@@ -80,7 +86,7 @@ def read_text(
     """
     if context.weights:
         check_weights(context.weights, "weights")
-    entries = _objects(text)
+    entries = _objects(text) or pasted(text)
     if entries is None:
         return _table(text, context, origin, local)
     reader = _reader(entries, origin)

@@ -44,7 +44,8 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measured point: the columns of its row that the results give, and what came out."""
+    """One measured point: the columns of its row that the results give (and `requests`, their
+    number), and what came out."""
 
     kind: Kind
     inputs: Mapping[str, str]
@@ -131,6 +132,7 @@ def _remarks(run: Run, origin: str) -> dict[str, str]:
     if run.kind == "serving":
         ttft, tpot = (run.measured.get(name, 0.0) for name in ("ttft_ms", "tpot_ms"))
         request = ttft + tpot * max(float(run.inputs.get("osl") or 1) - 1.0, 1.0)
+        remarks["requests"] = run.inputs.get("requests", "")
         remarks["queued"] = "1" if ttft >= QUEUED_SHARE * request else "0"
     return remarks
 

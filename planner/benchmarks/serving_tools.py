@@ -8,6 +8,7 @@ call inter-token latency.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from planner.benchmarks.results import Run, UnknownResults, positive, whole
@@ -29,17 +30,44 @@ def bench_serve(entry: Entry) -> Iterator[Run | str]:
     done = positive(entry.get("completed"), "completed")
     isl = positive(entry.get("total_input_tokens"), "total_input_tokens") / done
     osl = positive(entry.get("total_output_tokens"), "total_output_tokens") / done
-    ttft = positive(entry.get("mean_ttft_ms"), "mean_ttft_ms")
-    tpot = positive(entry.get("mean_tpot_ms"), "mean_tpot_ms")
-    clients = entry.get("max_concurrency")
+    drafts = entry.get("spec_decode_acceptance_length")
+    clients = entry.get("max_concurrency") or entry.get("multi_turn_concurrency")
+    if drafts:
+        yield (
+            f"a run of {clients or 'some'} at once yielded {positive(drafts, 'length'):.3g} tokens "
+            "a step by drafts: only plain decoding is fitted, and it is left out"
+        )
+        return
+    if entry.get("mean_ttft_ms") is None and entry.get("median_ttft_ms") is not None:
+        yield "means of TTFT are missing: medians stand for them"
+    ttft = positive(entry.get("mean_ttft_ms", entry.get("median_ttft_ms")), "mean_ttft_ms")
+    tpot = _tpot(entry, ttft, osl)
     if clients is None:
         if str(entry.get("request_rate", "inf")) in {"inf", "Infinity"}:
             yield "a run sent all requests at once: it has no steady state and is left out"
             return
         each_s = (ttft + tpot * max(osl - 1.0, 1.0)) / 1e3
-        clients = positive(entry.get("request_throughput"), "request_throughput") * each_s
+        rate = entry.get("request_throughput") or done / positive(entry["duration"], "duration")
+        clients = positive(rate, "request_throughput") * each_s
         yield "a run at a request rate counts as one at its mean concurrency"
-    yield serving_run(isl, osl, positive(clients, "max_concurrency"), ttft, tpot, **_served(entry))
+    yield serving_run(
+        isl,
+        osl,
+        positive(clients, "max_concurrency"),
+        ttft,
+        tpot,
+        requests=whole(done),
+        **_served(entry),
+    )
+
+
+def _tpot(entry: Entry, ttft_ms: float, osl: float) -> float:
+    """Mean time per output token; what the mean latency leaves for it where none is given [ms]."""
+    latency_ms = entry.get("mean_e2e_latency_ms")
+    if entry.get("mean_tpot_ms") is not None or latency_ms is None:
+        return positive(entry.get("mean_tpot_ms"), "mean_tpot_ms")
+    latency = positive(latency_ms, "mean_e2e_latency_ms")
+    return positive((latency - ttft_ms) / max(osl - 1.0, 1.0), "mean_tpot_ms")
 
 
 def _served(entry: Entry) -> dict[str, str]:
@@ -114,7 +142,10 @@ def aiperf(document: Entry) -> Iterator[Run | str]:
         yield "a run at a request rate says no concurrency: it is left out"
         return
     model = _first(config, "model_names", "model", "models")
-    yield serving_run(
+    turns = "multi_turn" in (_first(config.get("datasets"), "format") or "")
+    if turns:
+        yield MULTI_TURN
+    run = serving_run(
         _average(document, "input_sequence_length"),
         _average(document, "output_sequence_length"),
         positive(clients, "concurrency"),
@@ -122,6 +153,13 @@ def aiperf(document: Entry) -> Iterator[Run | str]:
         _average(document, "inter_token_latency", _MILLISECONDS),
         **({"model": model} if model else {}),
     )
+    yield replace(run, measured={"tpot_ms": run.measured["tpot_ms"]}) if turns else run
+
+
+MULTI_TURN = (
+    "a run of several turns finds part of its inputs in the prefix cache and does not say how "
+    "much: its TTFT does not count"
+)
 
 
 def _average(document: Entry, name: str, units: Mapping[str, float] | None = None) -> float:

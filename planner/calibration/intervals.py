@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner.calibration.subject import Subject
@@ -51,6 +51,11 @@ class Intervals:
     unseen_vendor: float = 1.0
     """Factor on the width of the interval where nothing of a vendor, or in a mode, was measured,
     on its logarithm [-]."""
+    sources: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """From a prediction to its p10 and p90 by quantity, over runs of sources left out [-]: what a
+    set-up of one's own may be off by, which is a draw from the set-ups of sources."""
+    vendors: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+    """The same over runs of accelerators left out by vendor, by quantity and mode [-]."""
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Intervals:
@@ -69,6 +74,11 @@ class Intervals:
             },
             engines=content.get("engines", {}),
             unseen_vendor=content.get("unseen_vendor", 1.0),
+            sources={name: (p[0], p[1]) for name, p in content.get("sources", {}).items()},
+            vendors={
+                name: {mode: (p[0], p[1]) for mode, p in modes.items()}
+                for name, modes in content.get("vendors", {}).items()
+            },
         )
 
     def mode(self, subject: Subject) -> str:
@@ -94,8 +104,27 @@ class Intervals:
     def of_case(self, quantity: str, subject: Subject) -> tuple[float, float]:
         """Return the factors from a predicted time to its p10 and p90 [-].
 
-        Those of serving, widened as for an unseen vendor, where the subject's mode has none.
+        Those of serving, widened as for an unseen vendor, where the subject's mode has none. Never
+        narrower than over sources left out where the subject is no run of a source.
         """
+        low, high = self._of_class(quantity, subject)
+        if self.own_setup(subject):
+            least, most = self.sources.get(quantity, (1.0, 1.0))
+            low, high = min(low, least), max(high, most)
+        return low, high
+
+    def own_setup(self, subject: Subject) -> bool:
+        """Return whether a subject serves and is no run of a source that was measured."""
+        return self.mode(subject) == SERVING and not subject.tags.get("source")
+
+    def described(self, subject: Subject) -> str:
+        """Return the class of a subject, and whether sources left out set its least width."""
+        near = self.nearness(subject)
+        if not (self.sources and self.own_setup(subject)):
+            return near
+        return f"{near}, and not narrower than those of a source left out"
+
+    def _of_class(self, quantity: str, subject: Subject) -> tuple[float, float]:
         mode = self.mode(subject)
         if mode not in self.coverage:
             return 1.0, 1.0
@@ -104,4 +133,6 @@ class Intervals:
         low, high = classes.get(self.nearness(subject), (1.0, 1.0))
         if subject.tags["vendor"] in self.coverage[mode].vendors and not borrowed:
             return low, high
-        return low**self.unseen_vendor, high**self.unseen_vendor
+        least, most = low**self.unseen_vendor, high**self.unseen_vendor
+        unseen = self.vendors.get(quantity, {}).get(mode, (1.0, 1.0))
+        return min(least, unseen[0]), max(most, unseen[1])

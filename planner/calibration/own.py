@@ -20,7 +20,8 @@ from planner.errors import InvalidInput
 FILE = "calibration-local.json"
 
 LEVELS: tuple[tuple[tuple[str, ...], float], ...] = (
-    (("kind", "gpu", "engine"), 0.20),
+    (("kind", "gpu", "engine"), 0.06),
+    (("kind", "gpu", "engine", "size"), 0.19),
     (("kind", "gpu", "engine", "weights"), 0.10),
     (("kind", "gpu", "engine", "model"), 0.10),
 )

@@ -20,6 +20,9 @@ PHASED = frozenset({"attention", "latent", "indexer", "scan", "layer", "step"})
 """Kinds that run other code over a prompt than in a decode step."""
 
 
+TUNED, DEFAULT = "tuned", "default"
+"""How an engine was set up: for a benchmark by who knows it, or as its documentation says."""
+
 SAME_KERNELS = {"fp16": "bf16", "gptq": "awq", "int4": "int4_g128"}
 """Formats that run the same kernels as another."""
 
@@ -56,9 +59,20 @@ def subject_of(
             "network": network(spec),
             "model": f"{spec.model_type} {spec.total_params / 1e9:.1f}B",
             "weights": format_class(formats.weights["experts" if "moe" in spec.kind else "mlp"].id),
+            "size": size(spec),
+            "setup": DEFAULT,
             **more,
         }
     )
+
+
+SIZES = ((1.5e9, "small"), (15e9, "medium"))
+"""Parameters that a token passes, below which a model is called so [-]."""
+
+
+def size(spec: ModelSpec) -> str:
+    """Return the size of a model by the parameters a token passes: small, medium or large."""
+    return next((name for most, name in SIZES if spec.active_params < most), "large")
 
 
 def accelerator_tags(accelerator: Accelerator) -> dict[str, str]:

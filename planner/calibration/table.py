@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from planner.calibration.subject import PHASED, PROMPT, Subject
 from planner.roofline import Array
 from planner.step.timing import Efficiency, Item
 
-EDITION = "2026-11-29"
+EDITION = "2026-12-01"
 
 SHARES = ("memory", "compute")
 TIMES = ("launch_s", "visit_s")
@@ -74,6 +75,10 @@ class Calibration:
 
         Kinds without a figure run at the datasheet's; shares never exceed one.
         """
+        return _efficiency(self, tuple(items), tuple(subject.tags.items()), phase)
+
+    def looked_up(self, items: Sequence[Item], subject: Subject, phase: str) -> Efficiency:
+        """Return the same as `efficiency`, which keeps it."""
         kinds = [phased(item.kind, phase) for item in items]
         formats = [item.format for item in items]
 
@@ -87,7 +92,9 @@ class Calibration:
             compute=np.minimum(column("compute", 1.0), 1.0),
             launch_s=column("launch_s", 0.0),
             visit_s=column("visit_s", 0.0),
-            sharpness=np.array([self.sharpness.get(item.kind, math.inf) for item in items]),
+            sharpness=np.array(
+                [self.sharpness.get(item.kind.split()[0], math.inf) for item in items]
+            ),
             scale=self.scale(subject, phase),
         )
 
@@ -102,6 +109,14 @@ class Calibration:
         if found is None:
             raise KeyError(name)
         return found
+
+
+@lru_cache(maxsize=4096)
+def _efficiency(
+    calibration: Calibration, items: tuple[Item, ...], tags: tuple[tuple[str, str], ...], phase: str
+) -> Efficiency:
+    """Return what items reach, kept: the splits of a model have the same items and tags."""
+    return calibration.looked_up(items, Subject(dict(tags)), phase)
 
 
 def phased(kind: str, phase: str) -> str:

@@ -1,4 +1,4 @@
-"""`planner recommend`: the batch to run per accelerator, and what binds it."""
+"""`planner recommend`: what to run for a workload, or the batch per accelerator at a context."""
 
 from __future__ import annotations
 
@@ -6,54 +6,121 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.commands.options import format_options, json_option, model_argument, setting_options
+from planner.commands.completion import accelerators
+from planner.commands.options import (
+    DRAFTS,
+    SWITCH,
+    Whole,
+    json_option,
+    model_argument,
+    setting_options,
+    version_option,
+    workload_options,
+)
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.commands.sized import print_sized
 from planner.units import number, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from planner.plans.recommend import Option
+    from planner.plans.batches import Option
+    from planner.plans.recommend import Recommendation
 
 
-@click.command()
+def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    """Return one name, or a list where several are separated by commas."""
+    del ctx, param
+    if value is None or "," not in value:
+        return value
+    return [part.strip() for part in value.split(",")]
+
+
+EXAMPLES = """\b
+Examples:
+  planner recommend llama-3.1-70b-instruct --context 8k --tpot-ms 50 --all
+  planner recommend deepseek-v3 --gpu h200-sxm --gpu b200-sxm --best-tp
+"""
+LEGEND = (
+    "batch: sequences to run at once; free: cache left at that batch; stops: what stops a larger "
+    "one (memory, the limit on TPOT, the knee, past which a sequence adds less than half of what "
+    "the first one added, or the crossover); step: what takes most of it"
+)
+
+
+@click.command(epilog=EXAMPLES)
 @model_argument
-@click.option("--context", type=int, default=8192, help="Tokens in each sequence's cache.")
-@click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]; without one the knee binds.")
-@click.option("--gpu", "gpus", multiple=True, metavar="GPU", help="Accelerator; repeatable.")
+@click.option("--concurrency", type=int, help="Requests in flight, in all.")
+@workload_options
+@click.option("--context", type=Whole(), default=8192, help="Tokens in a cache, without --isl: 8k.")
+@click.option(
+    "--gpu",
+    "gpu_ids",
+    multiple=True,
+    metavar="GPU",
+    shell_complete=accelerators,
+    help="Accelerator; repeatable.",
+)
 @click.option("--all", "everything", is_flag=True, help="All accelerators of the catalogue.")
-@click.option("--percentile", type=float, default=50, help="Percentile of the limit.")
-@click.option("--tp", type=int, help="Tensor-parallel ranks; default the fewest that fit.")
-@click.option("--best-tp", is_flag=True, help="Try every TP and keep the most tokens/s per GPU.")
-@format_options
+@click.option("--announced", is_flag=True, help="Announced accelerators, too.")
+@click.option("--gpus", type=int, help="GPUs that there are at most, in all.")
+@click.option("--usd-per-month", type=float, help="Budget [USD].")
+@click.option("--tp", type=int, help="Tensor-parallel ranks; default the best.")
+@click.option("--pp", type=int, help="Pipeline stages.")
+@click.option("--ep", type=int, help="Expert-parallel ranks.")
+@click.option("--attention-dp", type=int, help="Attention data-parallel ranks.")
+@click.option("--best-tp", is_flag=True, help="Without --isl: try every TP.")
+@click.option("--weights", callback=_names, metavar="FORMAT[,…]", help="Default the checkpoint's.")
+@click.option("--kv", callback=_names, metavar="FORMAT[,…]", help="Default the engine's, and fp8.")
+@click.option("--engine", callback=_names, metavar="ENGINE[,…]", help="Default all measured.")
+@version_option
+@click.option("--speculation", type=DRAFTS, help="Drafts a step, and tokens it yields.")
+@click.option("--disaggregated", type=SWITCH, help="Prompts on workers of their own: both tried.")
+@click.option("--confirm", is_flag=True, help="Simulate the best options' schedules.")
+@click.option("--usd-per-gpu-hour", type=float, help="Price of your own [USD].")
+@click.option("--price-kind", type=click.Choice(["on_demand", "reserved", "spot"]))
+@click.option("--provider", help="Whose prices; default the median of all.")
+@click.option("--price-days", type=int, help="Age past which a price is not used [day].")
+@click.option("--duty-cycle", type=float, help="Share of the month that is paid for.")
+@click.option("--api-usd-per-million-output", type=float, help="API price to break even with.")
+@click.option("--api-usd-per-million-input", type=float, help="Of its input tokens.")
+@click.option("--grid-kg-co2-per-kwh", type=float, help="CO₂ of the grid [kg/kWh].")
 @setting_options
 @json_option
 def command(
     as_json: bool,
     model: str,
-    context: int,
-    tpot_ms: float | None,
-    gpus: tuple[str, ...],
+    gpu_ids: tuple[str, ...],
     everything: bool,
-    tp: int | None,
-    **choice: Any,
+    disaggregated: str | None,
+    concurrency: int | None,
+    **given: Any,
 ) -> None:
-    """Say which batch of MODEL to run on each accelerator, best tokens/s per GPU first."""
+    """Say what to run MODEL on: which accelerator, how many, which split, at what price.
+
+    With --isl, --osl and a load (--users, --concurrency, --requests-per-s), or with what there is
+    (--gpus, --usd-per-month), every option is searched. Without lengths, the batch to run on each
+    accelerator at a context is told; prompts do not count there.
+    """
     from planner.plans.recommend import RecommendationRequest, recommend
 
-    if bool(gpus) == everything:
+    fields = {name: value for name, value in given.items() if value is not None}
+    if gpu_ids and everything:
         raise click.UsageError("gpu: give --gpu once or more, or --all")
-    result = recommend(
-        RecommendationRequest(
-            model=model,
-            context=context,
-            tpot_ms=tpot_ms,
-            tp=tp,
-            gpu=None if everything else list(gpus),
-            **choice,
-        )
-    )
+    if "isl" not in fields and not (gpu_ids or everything):
+        raise click.UsageError("gpu: give --gpu once or more, or --all")
+    if concurrency is not None:
+        fields.setdefault("concurrency_in_all", concurrency)
+    if disaggregated is not None:
+        fields["disaggregated"] = disaggregated == "on"
+    result = recommend(RecommendationRequest(model=model, gpu=list(gpu_ids) or None, **fields))
     if as_json:
         print_json(result)
-        return
+    elif result.sized is not None:
+        print_sized(result)
+    else:
+        _print_batches(result)
+
+
+def _print_batches(result: Recommendation) -> None:
     if not result.choices:
         print_verdict("None of these accelerators can run this.")
     else:
@@ -64,28 +131,15 @@ def command(
             f"at {seconds(best.tpot_s.p50)}."
         )
     print_table(
-        (
-            "gpu",
-            "tp",
-            "batch",
-            "per GPU",
-            "in all",
-            "TPOT",
-            "FLOP/byte",
-            "free",
-            "$/Mtok",
-            "binds",
-            "bound",
-        ),
+        ("gpu", "tp", "batch", "per GPU", "tok/s", "TPOT", "free", "$/Mtok", "stops", "step"),
         [
             (
                 _named(c),
                 str(c.tp),
-                str(c.batch),
-                scaled(c.tokens_per_s_per_gpu, "tok/s"),
-                scaled(c.tokens_per_s, "tok/s"),
+                f"{c.batch:,}",
+                scaled(c.tokens_per_s_per_gpu, ""),
+                scaled(c.tokens_per_s, ""),
                 seconds(c.tpot_s.p50),
-                number(c.arithmetic_intensity),
                 percent(c.headroom),
                 number(c.usd_per_million_tokens),
                 c.binds,
@@ -93,6 +147,7 @@ def command(
             )
             for c in result.choices
         ],
+        legend=LEGEND if result.choices else "",
     )
     if result.refused:
         print_table(("cannot", "why"), [(r.gpu, r.reason) for r in result.refused])

@@ -62,6 +62,8 @@ class Engine:
     """Tokens of a cache block [token]."""
     chunk_tokens: int = 8192
     """Tokens a step may hold: the chunked-prefill budget [token]."""
+    mixes_prompts: bool = True
+    """Whether prompts share the steps of sequences that decode; else they stop them."""
     max_sequences: int = 2**20
     """Sequences that may run at once on one rank [-]."""
     output_reserved: float = 0.5

@@ -11,6 +11,7 @@ from planner.fitting.fit import Design
 from planner.roofline import Array
 from planner.runs.groups import Group
 from planner.runs.rows import Row
+from planner.serving.prompts import PromptLoad
 from planner.step.model_steps import prompt_context
 
 
@@ -45,6 +46,28 @@ def add_prompts(
         features = deployment.prompt_step.features(prompts[at], context, fresh)
         items, subject = deployment.prompt_step.items, deployment.subject
         design.add(items, subject, PROMPT, features, at + offset, coefficient[at])
+
+
+def add_ridden(
+    design: Design,
+    loads: Iterable[tuple[Group, PromptLoad]],
+    prompts: Array,
+    running: Array,
+    coefficient: Array,
+    offset: int,
+) -> None:
+    """Add what prompts add to the steps of rows: `coefficient` times that of `prompts`."""
+    for group, load in loads:
+        at, one = group.rows, group.deployment
+        added = load.added(prompts[at], running[at])
+        design.add(
+            load.items,
+            one.subject,
+            PROMPT,
+            added.features,
+            at + offset,
+            added.coefficient * coefficient[at],
+        )
 
 
 def set_weights(rows: Sequence[Row], columns: Sequence[str], most: int) -> Array:

@@ -12,9 +12,9 @@ from planner.calibration.table import QUEUEING, SCALE, from_json
 from planner.fitting.committed import committed_priors, committed_rows
 from planner.fitting.decode_rows import DecodeRows
 from planner.fitting.drafting import fit_accepted
-from planner.fitting.fit import NAMES, Design, Effects, Prior, Priors, Problem, fit
+from planner.fitting.fit import NAMES, Design, Effects, FitProblem, Prior, Priors, fit
 from planner.fitting.kernel_rows import Samples, add_samples, read_samples
-from planner.fitting.observations import add_decode, add_prompts
+from planner.fitting.observations import add_decode, add_ridden
 from planner.fitting.serving_rows import ServingRows, States
 from planner.roofline import Array, Bools
 from planner.serving.steady import ARRIVAL
@@ -22,6 +22,10 @@ from planner.step.timing import Features, Item
 
 KERNEL_WEIGHT = 0.5
 """Weight of a set of kernel samples beside a serving row [-]."""
+
+UNTUNED_WEIGHT = 0.2
+"""Weight in the fit of TTFT of a run that was not set up for a benchmark: how its clients arrived
+is not known [-]."""
 
 DECODE_WEIGHT = 0.5
 """Weight of a decode row beside a serving row [-]."""
@@ -31,7 +35,7 @@ class Fitted:
     """A problem with the measurements and weights of its rows, and its solution for all of them."""
 
     def __init__(
-        self, problem: Problem, measured: Array, weight: Array, before: Fitted | None = None
+        self, problem: FitProblem, measured: Array, weight: Array, before: Fitted | None = None
     ) -> None:
         """Solve for all rows, from the solution of a problem of the same effects if given."""
         self.problem, self.measured, self.weight = problem, measured, weight
@@ -60,10 +64,11 @@ def times_problem(
 ) -> Fitted:
     """Return the problem of the times: serving rows at their running batch, and the others."""
     n = len(serving.rows)
-    (isl, osl), ranks = serving.lengths, serving.ranks
+    isl, osl = serving.lengths
+    prompts, alone = serving.together(states.running)
     design = Design(priors)
     add_decode(design, serving.groups, states.running, isl + osl / 2, np.ones(n), 0)
-    add_prompts(design, serving.groups, isl, ranks, states.held / ranks, 0)
+    add_ridden(design, serving.loads, prompts, states.running, states.held / alone, 0)
     decode.add(design, n)
     times, weights = add_samples(design, samples, n + len(decode.rows))
     measured = [serving.measured("tpot_ms"), decode.seconds, times]
@@ -100,7 +105,7 @@ def queueing_problem(serving: ServingRows, states: States, priors: Priors) -> Fi
         memory[0] = states.own_s[at] + states.queue_s[at]
         features = Features(none, memory, none, np.stack(visits)[:, at])
         design.add(items, group.deployment.subject, "", features, at, np.ones(len(at)), False)
-    weight = serving.weight * ~serving.slow_start
+    weight = serving.weight * ~serving.slow_start * np.where(serving.tuned, 1.0, UNTUNED_WEIGHT)
     return Fitted(design.close(n), serving.measured("ttft_ms"), weight)
 
 
@@ -194,6 +199,7 @@ def refit_committed() -> Refit:
     """Return the fit to the rows and priors kept with the project."""
     given = committed_priors()
     rows = [row for row in committed_rows("serving") if not row.inputs["speculative"]]
+    rows += committed_rows("serving-more")
     samples = read_samples()
     drafting = [row for row in committed_rows("serving") if row.inputs["speculative"]]
     decode = DecodeRows.of(committed_rows("decode"))

@@ -14,10 +14,11 @@ from planner.fitting.decode_rows import EARLY, FASTEST
 from planner.fitting.observations import set_weights
 from planner.roofline import Array, Bools
 from planner.runs.groups import Group, grouped
-from planner.runs.harness import mean_lengths
+from planner.runs.harness import habits, harness_of, mean_lengths
 from planner.runs.room import room_of_run
 from planner.runs.rows import Row, numbers
 from planner.runs.setup import setup
+from planner.serving.prompts import PromptLoad
 from planner.serving.steady import Queueing, Steady, serve
 
 SET = ("model", "gpu", "engine", "weight_format")
@@ -36,8 +37,15 @@ class ServingRows:
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> ServingRows:
-        """Resolve the deployments of rows."""
-        return cls(rows, grouped([setup(row).deployment for row in rows]))
+        """Resolve the deployments of rows; those of models that are not known are left out."""
+        known, deployments = [], []
+        for row in rows:
+            try:
+                deployments.append(setup(row).deployment)
+            except ValueError:
+                continue
+            known.append(row)
+        return cls(known, grouped(deployments))
 
     def input(self, name: str) -> Array:
         """Return an input column as numbers."""
@@ -84,8 +92,9 @@ class ServingRows:
         for group in self.groups:
             at = group.rows
             one = group.deployment.calibrated(calibration, group.deployment.subject)
-            room = room_of_run(one, [self.rows[i] for i in at], clients[at], isl[at], osl[at])
-            state = serve(one, clients[at], isl[at], osl[at], room=room)
+            rows = [self.rows[i] for i in at]
+            room = room_of_run(one, rows, clients[at], isl[at], osl[at])
+            state = serve(one, clients[at], isl[at], osl[at], room=room, habits=habits(rows))
             found.running[at] = state.running
             found.queued[at] = state.queued
             found.decode_s[at] = state.decode_s
@@ -93,6 +102,25 @@ class ServingRows:
             found.bunched_s[at] = state.prompts.bunched_s
             found.held[at], found.queue_s[at] = _others(state, Queueing.of(one).burst, clients[at])
         return found
+
+    @cached_property
+    def loads(self) -> list[tuple[Group, PromptLoad]]:
+        """The prompts of every group's rows."""
+        isl, _ = self.lengths
+        return [
+            (group, PromptLoad(group.deployment, isl[group.rows], 0.0, isl[group.rows]))
+            for group in self.groups
+        ]
+
+    def together(self, running: Array) -> tuple[Array, Array]:
+        """Prompts that share a step of `running` sequences, and those that hold it up alone [-]."""
+        prompts, alone = np.ones(len(self.rows)), np.ones(len(self.rows))
+        polls = np.asarray(habits(self.rows).poll)
+        for group, load in self.loads:
+            at = group.rows
+            prompts[at] = load.together(running[at], self.lengths[1][at], polls[at])
+            alone[at] = np.maximum(prompts[at], group.deployment.sharding.pp)
+        return prompts, alone
 
     def doubts(self, states: States) -> list[str]:
         """Return why a row is doubted; empty for most.
@@ -116,6 +144,11 @@ class ServingRows:
         least = np.full(at.max() + 1, np.inf)
         np.minimum.at(least, at, ttft)
         return np.asarray((ttft > SLOWEST_START * least[at]) & ~self.queued)
+
+    @cached_property
+    def tuned(self) -> Bools:
+        """Whether a row's engine was set up for the benchmark."""
+        return np.array([harness_of(row).tuned for row in self.rows])
 
     @cached_property
     def queued(self) -> Bools:

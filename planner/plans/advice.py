@@ -27,11 +27,11 @@ def advise(scenario: Scenario) -> tuple[Lever, ...]:
     Raises ValueError like `plan`.
     """
     batch, context = (scenario.batch or [1])[-1], (scenario.context or [DEFAULT_CONTEXT])[-1]
-    return levers(Question(deployment_of(scenario), batch, context, scenario))
+    return levers(LeverQuestion(deployment_of(scenario), batch, context, scenario))
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LeverQuestion:
     """A point of a deployment; what else its scenario says is in the deployment already."""
 
     deployment: Deployment
@@ -43,7 +43,7 @@ class Question:
 
 
 @lru_cache(maxsize=256)
-def levers(question: Question) -> tuple[Lever, ...]:
+def levers(question: LeverQuestion) -> tuple[Lever, ...]:
     """Return the levers that make a point faster, best first.
 
     Quantised bytes, a quantised cache and twice the tensor parallelism are answered again; launch

@@ -1,249 +1,178 @@
-"""Which batch to run on which accelerator, and what binds it."""
+"""What to run: for a workload, which of which accelerator and how many; for a context, which batch.
+
+Every option is searched on its curve of loads (`search`); the few that none beats in cost, GPUs and
+time are evaluated as `plan` does (`winners`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal
-
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+import math
+from collections.abc import Callable, Sequence
 
 from planner import answer
-from planner.deployment import Deployment, Options, deploy
-from planner.engines.settings import InvalidSetting, MemorySettings
+from planner.deployment import deployment_of
 from planner.engines.support import check_version
-from planner.hw import Accelerator, get_accelerator, list_accelerators, price_per_hour
 from planner.models import get_model
 from planner.models.spec import Note
-from planner.plans.columns import columns
+from planner.plans.batches import Option, Refusal, batch_choices
+from planner.plans.candidate import Candidate
+from planner.plans.confirm import answer_simulated, confirmed, simulated
 from planner.plans.editions import current_editions
-from planner.plans.targets import largest_batch
-from planner.scenario import DEFAULT_CONTEXT, Count, EngineSettings, Positive, Short
-from planner.step.parallel import InvalidSharding, Sharding
-from planner.step.timing import BOUNDS
-from planner.workload.distributions import Tokens
+from planner.plans.nearest import nearest
+from planner.plans.request import RecommendationFields, RecommendationRequest, several
+from planner.plans.search import Question, Searched, search, within_means
+from planner.plans.sized import RefusedOptions, Sized, SizedOption
+from planner.plans.texts import note_answers
+from planner.plans.winners import exact, spelled_out
 
-Binds = Literal["memory", "engine_cap", "tpot", "knee", "crossover"]
+__all__ = ["Recommendation", "RecommendationFields", "RecommendationRequest", "recommend"]
 
-MOST_RANKS = 64
-"""Largest tensor-parallel degree tried [-]."""
-WITHOUT_DOMAIN = 8
-"""Cards a host without a scale-up link is tried with, over PCIe [-]."""
-
-
-class RecommendationFields(BaseModel):
-    """A model, a context and an optional TPOT limit, over some accelerators or all."""
-
-    model: Short | dict[str, Any]
-    context: Tokens = DEFAULT_CONTEXT
-    tpot_ms: Positive | None = None
-    gpu: Annotated[list[Short | dict[str, Any]], Field(max_length=500)] | None = None
-    """Accelerators to try; null is all of the catalogue."""
-    tp: Count | None = None
-    """Tensor-parallel degree; null is the smallest that holds the model."""
-    best_tp: bool = False
-    """Try every degree that holds the model and keep the one with most tokens/s per GPU."""
-    percentile: Annotated[float, Field(ge=1, le=99)] = 50
-    """Percentile of TPOT the limit applies to."""
-    weights: Short | None = None
-    kv: Short | None = None
-    engine: Short | None = None
-    engine_version: Short | None = None
-
-
-class RecommendationRequest(EngineSettings, RecommendationFields):
-    """What is wanted of which model, and the settings of the engine's memory."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Option(answer.Answer):
-    """The batch to run on one accelerator."""
-
-    gpu: str
-    status: str
-    """Whether the accelerator is available, announced only, or the user's own."""
-    tp: int
-    batch: int
-    binds: Binds
-    max_batch: int
-    headroom: float
-    """Share of the cache memory left free at this batch."""
-    tpot_s: answer.Interval
-    tokens_per_s: float
-    tokens_per_s_per_gpu: float
-    arithmetic_intensity: float
-    bound: answer.Bound
-    usd_per_million_tokens: float | None
-    notes: list[answer.NoteAnswer]
-    """Of this accelerator; those of the model are the recommendation's."""
-
-
-class Refusal(answer.Answer):
-    """An accelerator that cannot be used, and why."""
-
-    gpu: str
-    reason: str
+MOST_OPTIONS = 12
+"""Options of the front that are evaluated and told at most [-]."""
 
 
 class Recommendation(answer.Answer):
-    """Choices, best tokens/s per GPU first, and the accelerators refused."""
+    """What to run, and what cannot be."""
 
     request: RecommendationRequest
     choices: list[Option]
+    """The batch on each accelerator at a context, best tokens/s per GPU first; empty where a
+    workload is given."""
     refused: list[Refusal]
+    sized: Sized | None = None
+    """How much of what serves the workload; null without one."""
     notes: list[answer.NoteAnswer]
     """Of the model, whatever the accelerator."""
     editions: answer.Editions
 
 
 def recommend(request: RecommendationRequest) -> Recommendation:
-    """Return the batch to run on each accelerator of the request.
+    """Return what to run for a request.
 
-    Raises ValueError naming the field where the request itself is wrong; an accelerator that cannot
-    hold the model or meet the limit is listed under `refused`.
+    Raises ValueError naming the field where the request itself is wrong; what cannot hold the model
+    or meet the limits is listed with its reason.
     """
     spec = get_model(request.model)
-    check_version(request.engine, request.engine_version)
-    if request.gpu is None:
-        candidates = list_accelerators()
-    else:
-        candidates = [get_accelerator(gpu) for gpu in request.gpu]
+    for engine in several(request.engine) or (None,):
+        check_version(engine, request.engine_version)
     choices: list[Option] = []
     refused: list[Refusal] = []
-    for accelerator in candidates:
-        choice = _choose(request, accelerator)
-        if isinstance(choice, Option):
-            choices.append(choice)
-        else:
-            refused.append(Refusal(gpu=accelerator.id, reason=choice))
-    choices.sort(key=lambda c: -c.tokens_per_s_per_gpu)
+    if request.of_workload:
+        notes = list(spec.notes)
+        sizing = size(Question.of(request, spec))
+    else:
+        choices, refused = batch_choices(request)
+        notes, sizing = [*spec.notes, NO_PROMPTS], None
     return Recommendation(
         request=request,
         choices=choices,
         refused=refused,
-        notes=_notes(spec.notes),
+        sized=sizing,
+        notes=note_answers(notes),
         editions=current_editions(),
     )
 
 
-def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Option | str:
-    """Return the choice for one accelerator, or the reason there is none."""
-    try:
-        holding = _holding(request, accelerator)
-    except ValueError as error:
-        if request.gpu is not None and len(request.gpu) == 1:
-            raise
-        return str(error)
-    if isinstance(holding, str):
-        return holding
-    limit_s = None if request.tpot_ms is None else request.tpot_ms / 1e3
-    choices: list[Option] = []
-    for deployment in holding if request.best_tp else holding[:1]:
-        batch, binds = batch_to_run(deployment, request.context, limit_s, request.percentile)
-        if batch:
-            choices.append(_answer(deployment, request, batch, binds))
-    if not choices:
-        single = float(holding[-1].time_s(1, request.context)) * 1e3
-        return f"one sequence takes {single:.1f} ms a token, the limit is {request.tpot_ms:g} ms"
-    return max(choices, key=lambda choice: choice.tokens_per_s_per_gpu)
+NO_PROMPTS = Note(
+    "no_prompts",
+    "no isl and osl given: batches are those of decode alone, and prompts are not counted, which "
+    "take most of the time where they are long",
+)
 
 
-def _holding(request: RecommendationRequest, accelerator: Accelerator) -> list[Deployment] | str:
-    """Return the deployments that hold the model, fewest ranks first, or why none does."""
-    reason = ""
-    spec = get_model(request.model)
-    options = Options(
-        request.weights,
-        request.kv,
-        request.engine,
-        request.engine_version,
-        MemorySettings.of(request),
+def size(question: Question) -> Sized:
+    """Return how much of what serves a question's workload."""
+    searched = search(question)
+    front = [exact(question, c) for c in thinned(front_of(question, searched.meeting))]
+    if question.request.of_percentiles:
+        front = [confirmed(question, c) for c in front]
+    meeting = [c for c in front if c.replicas and within_means(question, c)]
+    options = sorted(
+        (spelled_out(question, c) for c in meeting),
+        key=lambda o: (o.money.usd_per_month if o.money else math.inf, o.gpus),
     )
-    deployments: list[Deployment] = []
-    for ranks in _degrees(request, accelerator):
-        try:
-            deployment = deploy(spec, accelerator, Sharding(tp=ranks), options)
-        except InvalidSetting as error:
-            reason = str(error)
-            continue
-        except InvalidSharding:
-            if deployments:
-                break
-            raise
-        if deployment.memory.max_batch(request.context) >= 1:
-            deployments.append(deployment)
-            if not request.best_tp:
-                break
-            continue
-        weights = deployment.memory.weights_bytes_per_gpu
-        cache = float(deployment.memory.gpu_sequence_bytes.at(request.context))
-        reason = (
-            f"weights take {weights / 1e9:.1f} GB per GPU at tp={ranks}, the cache of one sequence "
-            f"{cache / 1e9:.1f} GB, memory is {accelerator.memory() / 1e9:.1f} GB"
-        )
-    return deployments or reason or "no tensor-parallel degree divides the attention heads"
+    budget = question.wanted.demand is None
+
+    def best(value: Callable[[int], float]) -> int | None:
+        scored = [(value(i), i) for i in range(len(options)) if value(i) < math.inf]
+        return min(scored)[1] if scored else None
+
+    def cost(i: int) -> float:
+        money = options[i].money
+        if money is None:
+            return math.inf
+        return money.usd_per_million_tokens if budget else money.usd_per_month
+
+    def number(i: int) -> float:
+        one = options[i]
+        return one.gpus / one.output_tokens_per_s if budget else float(one.gpus)
+
+    def time(i: int) -> float:
+        return options[i].e2e_s.p50
+
+    named = {"cheapest": best(cost), "fastest": best(time), "smallest": best(number)}
+    if question.request.confirm or question.request.of_percentiles:
+        for at in {at for at in named.values() if at is not None}:
+            options[at] = with_simulation(question, options[at])
+    return Sized(
+        evaluated=searched.evaluated,
+        meeting=len(searched.meeting),
+        **named,
+        options=options,
+        nearest=None if options else nearest(question, searched),
+        staged=searched.staged,
+        refused=_refused(searched),
+    )
 
 
-def batch_to_run(
-    deployment: Deployment, context: int, limit_s: float | None, percentile: float = 50
-) -> tuple[int, Binds]:
-    """Return the batch to run and what binds it; 0 where one sequence misses the limit.
+def with_simulation(question: Question, option: SizedOption) -> SizedOption:
+    """Return an option with what requests see under its engine's schedule.
 
-    The smallest of: the sequences memory holds or the engine runs at most, the largest batch within
-    the TPOT limit (without a limit: the knee, past which a sequence adds less than half), and the
-    crossover, past which arithmetic binds and TPOT grows as fast as the batch.
+    Workers for prompts of their own have no schedule here: such an option stays as it is.
     """
-    most = deployment.memory.max_batch(context)
-    limits = deployment.limits(context)
-    held: Binds = "engine_cap" if deployment.memory.capped(context) else "memory"
-    caps: dict[Binds, int] = {held: most}
-    if limit_s is None:
-        caps["knee"] = limits.knee_batch
-    else:
-        caps["tpot"] = largest_batch(deployment, context, limit_s, most, percentile)
-    if limits.crossover_batch is not None:
-        caps["crossover"] = limits.crossover_batch
-    binds = min(caps, key=lambda name: caps[name])
-    return caps[binds], binds
+    if option.prefill is not None:
+        return option
+    seen, rate = simulated(option.scenario, deployment_of(option.scenario))
+    return option.model_copy(update={"simulated": answer_simulated(seen, rate, question.request)})
 
 
-def _answer(
-    deployment: Deployment, request: RecommendationRequest, batch: int, binds: Binds
-) -> Option:
-    size = np.array([float(batch)])
-    passes = deployment.passes(size, np.array([float(request.context)]))
-    row = {k: v.tolist()[0] for k, v in columns(deployment, 1, passes, size).items()}
-    most = deployment.memory.max_batch(request.context)
-    price = price_per_hour(deployment.accelerator.part)
-    hourly = price.usd_per_gpu_hour * deployment.sharding.gpus if price else None
-    return Option(
-        gpu=deployment.accelerator.id,
-        status=deployment.accelerator.status,
-        tp=deployment.sharding.tp,
-        batch=batch,
-        binds=binds,
-        max_batch=most,
-        headroom=1.0 - batch / most,
-        tpot_s=answer.Interval(p10=row["tpot_p10_s"], p50=row["tpot_p50_s"], p90=row["tpot_p90_s"]),
-        tokens_per_s=row["tokens_per_s"],
-        tokens_per_s_per_gpu=row["tokens_per_s_per_gpu"],
-        arithmetic_intensity=row["arithmetic_intensity"],
-        bound=BOUNDS[row["bound"]],
-        usd_per_million_tokens=hourly / row["tokens_per_s"] / 3600 * 1e6 if hourly else None,
-        notes=_notes(n for n in deployment.notes if n not in deployment.spec.notes),
-    )
+def _refused(searched: Searched) -> list[RefusedOptions]:
+    return [
+        RefusedOptions(gpu=gpu, count=count, reason=reason)
+        for gpu, (count, reason) in searched.refused.items()
+    ]
 
 
-def _notes(notes: Iterable[Note]) -> list[answer.NoteAnswer]:
-    return [answer.NoteAnswer(code=n.code, text=n.text) for n in dict.fromkeys(notes)]
+def front_of(question: Question, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that none beats in cost, GPUs and time of a request together.
+
+    Without a demand, cost and GPUs are per request served.
+    """
+
+    def key(candidate: Candidate) -> tuple[float, float, float]:
+        per = 1.0 if question.wanted.demand else candidate.served
+        tariff = candidate.tariff
+        usd = tariff.usd_per_gpu_hour * candidate.gpus / per if tariff else math.inf
+        return usd, candidate.gpus / per, candidate.e2e_s
+
+    ranked = sorted(((key(c), i) for i, c in enumerate(candidates)), key=lambda row: row)
+    front: list[tuple[tuple[float, float, float], Candidate]] = []
+    for figures, i in ranked:
+        beaten = any(all(a <= b for a, b in zip(other, figures, strict=True)) for other, _ in front)
+        if not beaten:
+            front.append((figures, candidates[i]))
+    return [candidate for _, candidate in front]
 
 
-def _degrees(request: RecommendationRequest, accelerator: Accelerator) -> list[int]:
-    if request.tp is not None:
-        return [request.tp]
-    if accelerator.link.bytes_per_s is None:
-        return [1]
-    most = accelerator.domain_size or 1
-    most = min(max(most, WITHOUT_DOMAIN), MOST_RANKS)
-    return [2**n for n in range(most.bit_length()) if 2**n <= most]
+def thinned(front: Sequence[Candidate], most: int = MOST_OPTIONS) -> list[Candidate]:
+    """Return at most so many of a front, its ends and its best in GPUs and time among them."""
+    if len(front) <= most:
+        return list(front)
+    ends = {
+        0,
+        min(range(len(front)), key=lambda i: front[i].gpus),
+        min(range(len(front)), key=lambda i: front[i].e2e_s),
+    }
+    step = (len(front) - 1) / (most - 1)
+    picked = [*ends, *(round(n * step) for n in range(most))]
+    return [front[i] for i in sorted(dict.fromkeys(picked))][: most + len(ends)]

@@ -12,7 +12,7 @@ from planner.deployment import Deployment
 from planner.errors import one_line
 from planner.roofline import Array
 from planner.runs.groups import Group, grouped
-from planner.runs.harness import mean_lengths
+from planner.runs.harness import habits, mean_lengths
 from planner.runs.points import decode_points
 from planner.runs.room import room_of_run
 from planner.runs.rows import Row, numbers
@@ -83,7 +83,7 @@ def _serving(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns
     room = room_of_run(group.deployment, rows, clients, isl, osl)
     drafting = figures.speculation if group.deployment.subject.tags["drafting"] else None
     one = replace(group.deployment, speculation=drafting)
-    state = serve(one, clients, isl, osl, room=room)
+    state = serve(one, clients, isl, osl, room=room, habits=habits(rows))
     found = {"ttft_ms": state.ttft_s * 1e3, "tpot_ms": state.tpot_s * 1e3}
     for name in ("ttft", "tpot"):
         low, high = group.deployment.interval(name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from planner.calibration import subject_of
+from planner.calibration.subject import DEFAULT, TUNED
 from planner.deployment import Deployment, Options, deploy
 from planner.engines.names import engine_names, spellings
 from planner.engines.setting_columns import settings_of
@@ -62,6 +63,8 @@ def setup(row: Row) -> Setup:
         backend=backend(row.inputs.get("backend", "")),
         year=row.inputs.get("date", "")[:4],
         arrivals=harness_of(row).arrivals,
+        source=row.inputs.get("source", ""),
+        setup="" if mode else TUNED if harness_of(row).tuned else DEFAULT,
         drafting="on" if row.inputs.get("speculative") else "",
         flash=row.inputs.get("flash_attention", "")[:1],
     )
@@ -88,12 +91,17 @@ def find_model(row: Row) -> ModelSpec:
     """Return the network of a row: its config's where one is named, else the model's."""
     config = row.inputs.get("config_file", "")
     stem = config.rpartition("/")[2].removesuffix(".json").replace("--", "/", 1)
-    if not stem:
-        return get_model(row.inputs["model"])
-    try:
-        return get_model(stem)
-    except ValueError:
-        return get_model(row.inputs["model"])
+    name = row.inputs["model"]
+    for candidate in (stem, name, STORED.sub("", name)):
+        try:
+            return get_model(candidate)
+        except ValueError:
+            continue
+    return get_model(name)
+
+
+STORED = re.compile(r"-(FP8|NVFP4|MXFP4|AWQ|GPTQ|INT4|INT8)$", re.IGNORECASE)
+"""Ending of a checkpoint's name that says how it is stored."""
 
 
 def _stated(row: Row, spec: ModelSpec) -> str:

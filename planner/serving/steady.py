@@ -1,22 +1,26 @@
 """The steady state of an engine that batches continuously, under closed-loop load.
 
-C clients each keep one request in flight, of which the pool holds A. X requests a second are
-completed, so that prompts keep the engine busy a share ρ = X·t_prompt of the time; seen by one of A
-clients, the others do so (A − 1)/A of that.
+C clients each keep one request in flight, of which the pool holds A; B of them decode at once, and
+OSL − 1 steps after its first token a request ends, so that x = B/(OSL − 1) prompts begin a step.
 
-    TTFT = first + layer·layers + t_prompt + burst·(B − 1)·t_prompt + wait·t_step
-           + (A − 1)/A·ρ/(1 − (1 − 1/(2A))·ρ)·t_prompt/2
-    TPOT = t_decode(B)/(1 − (1 − burst)·(A − 1)/A·ρ)
-    X = A/(TTFT + (OSL − 1)·TPOT), B = X·(OSL − 1)·TPOT
+    TPOT = t_decode(B) + (1 − burst)·(A − 1)/A·x·t_prompt(B)
+    TTFT = first + layer·layers + own + burst·(B − 1)·t_prompt + wait·t_decode
+           + (A − 1)/A·ρ/(1 − (1 − 1/(2A))·f)·t_prompt/2
+    B = A·(OSL − 1)·TPOT/(TTFT + (OSL − 1)·TPOT)
 
-A prompt holds up all that decode, so that decoding gets what prompts leave of the engine; the last
-term of TTFT is the queue for it, M/D/1 (Pollaczek 1930, Khinchin 1932) for many clients and such
-for few that ρ is one where they do nothing but prompts; no load exceeds it. All clients of a
-benchmark start at once, and in the first of its R rounds a request waits for half of the prompts on
-average: burst is 1/(2R), R = 10 being usual. That is where lengths differ and the clients spread;
-equal lengths keep them in step, and `ahead` and `together` more prompts stand before each request.
-The C − A clients without room wait as long as the others take to leave (Little 1961), which
-lengthens TTFT and leaves TPOT as it is.
+t_prompt is what a prompt adds to the steps it rides on (`prompts`), or a step of its own where the
+engine alternates; ρ = x·t_prompt/TPOT is the share of the time that prompts take, of which one that
+arrives waits for the rest. Steps hold so many tokens, and prompts fill the share f = x·tokens/most
+of them: the queue for steps is that of an M/D/1 server (Pollaczek 1930, Khinchin 1932), with the
+few clients that keep it finite at f = 1. An engine that alternates takes all prompts first: f = 0.
+Counted in steps rather than in seconds, what saturates is one share that stays below one, and TPOT
+never exceeds a full step.
+
+All clients of a benchmark start at once, and in the first of its R rounds a request waits for half
+of the prompts on average: burst is 1/(2R), R = 10 being usual. That is where lengths differ and the
+clients spread; equal lengths keep them in step, and `ahead` and `together` more prompts stand
+before each request. The C − A clients without room wait as long as the others take to leave (Little
+1961), which lengthens TTFT and leaves TPOT as it is.
 """
 
 from __future__ import annotations
@@ -29,13 +33,20 @@ import numpy as np
 from planner.deployment import Deployment
 from planner.engines.memory import Memory
 from planner.roofline import Array, Numeric
+from planner.serving.prompts import PromptLoad, Prompts
 from planner.workload.lengths import Lengths
 
-ROUNDS = 12
-"""Iterations on the running batch at most; each shrinks the error several times over [-]."""
+ROUNDS = 40
+"""Iterations on the running batch at most [-]."""
 
-NEWTON = 8
-"""Iterations on the prompts' share of the engine, from above: the error is squared by each [-]."""
+NEAR = 1e-4
+"""Error of the logarithm of the running batch at which they end [-]."""
+
+LARGEST = 40.0
+"""Largest logit of the share of the clients that decode [-]."""
+
+FEWEST_STEPS = 1e-3
+"""Steps after the first token of a request that has no other, so that it has a TPOT [-]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ class Queueing:
     """Prompts of clients in step with a new request that stand before it [-]."""
     together: float = 0.0
     """Share of all clients that is in step and stands before a new request besides [-]."""
-    scale: float = 1.0
+    scale: Numeric = 1.0
     """Factor on TTFT but for what waits for room, of measurements of one's own [-]."""
 
     @classmethod
@@ -80,22 +91,25 @@ class Queueing:
         return np.asarray(np.minimum(in_step + self.burst * others, others))
 
 
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How an engine was set up to take requests in, other than by default; arrays broadcast."""
+
+    poll: Numeric = 1.0
+    """Steps between looks for new requests [-]."""
+    rank_wait: Numeric = 0.0
+    """Steps a prompt waits at most until every attention-DP rank has one [-]."""
+
+    def wait(self, begun: Array, ranks: int) -> Array:
+        """Return the steps a request waits where `begun` prompts begin a step [-]."""
+        gathered = np.minimum(self.rank_wait, ranks / np.maximum(begun, 1e-9)) if ranks > 1 else 0.0
+        return np.asarray((self.poll - 1.0 + gathered) / 2)
+
+
 START = "start"
 """Kind of the scale on TTFT."""
 
 ARRIVAL = ("first", "layer", "burst", "wait", "ahead", "together")
-
-
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """Times of prompts [s]."""
-
-    own_s: Numeric
-    """What a prompt's own client waits for it."""
-    held_s: Numeric
-    """What a prompt alone takes from the decoding."""
-    bunched_s: Numeric
-    """What one of many takes that fill the tokens a step may hold together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,71 +135,130 @@ class Steady:
 
 def steady_state(
     decode_s: Callable[[Array], Array],
-    prompts: Prompts,
+    prompts_at: Callable[[Array], Prompts],
     concurrency: Numeric,
     osl: Numeric,
     room: Numeric,
     queueing: Queueing,
+    wait: Callable[[Array], Array] = np.zeros_like,
 ) -> Steady:
     """Return the steady state of `concurrency` clients.
 
     `decode_s` gives the time of a sequence's next token at a batch [s]; `room` is the sequences the
-    engine holds at once. Arrays broadcast.
+    engine holds at once; `wait` gives the steps a request waits where some begin every step [-].
+    Arrays broadcast.
     """
     clients, osl, room = np.broadcast_arrays(
         np.asarray(concurrency, float), np.asarray(osl, float), np.asarray(room, float)
     )
     admitted = np.minimum(clients, np.maximum(room, 1.0))
-    others, steps = (admitted - 1.0) / admitted, np.maximum(osl - 1.0, 0.0)
-    held = (1.0 - queueing.burst) * others
-    finite = 1.0 - 0.5 / admitted
-    wanted, queue_s = admitted * prompts.held_s, others * np.asarray(prompts.held_s) / 2
-    share = step = start_s = np.zeros_like(clients)
-    running = admitted
-    for _ in range(ROUNDS):
-        step = decode_s(np.maximum(running, 1.0))
-        before_s = queueing.before(running) * prompts.bunched_s + queueing.wait * step
-        start_s = queueing.scale * (queueing.first_s + prompts.own_s + before_s)
-        share = prompt_share(wanted, start_s, steps * step, held, queueing.scale * queue_s, finite)
-        last, running = running, share / prompts.held_s * steps * step / (1.0 - held * share)
-        if np.allclose(last, running, rtol=1e-3):
-            break
-    requests = share / prompts.held_s
-    queue_s = queue_s * share / (1.0 - finite * share)
-    queued = clients - admitted
+    steps = np.maximum(osl - 1.0, FEWEST_STEPS)
+
+    def at(running: Array) -> Loop:
+        batch = np.maximum(running, 1.0)
+        begun = running / steps
+        step_s, prompts = decode_s(batch), prompts_at(batch)
+        return Loop(running, begun, admitted, steps, step_s, prompts, queueing, wait(begun))
+
+    found = _balanced(at, admitted, steps)
+    decoding_s = steps * found.tpot_s
+    # Few clients wait for each other longer than on average over many: prompts take all the time.
+    ttft_s = np.maximum(found.ttft_s, admitted * found.prompts.held_s - decoding_s)
+    requests, queued = admitted / (ttft_s + decoding_s), clients - admitted
     return Steady(
-        running=np.asarray(running),
+        running=np.asarray(requests * decoding_s),
         queued=np.asarray(queued),
-        decode_s=np.asarray(step),
-        prompts=prompts,
-        prompt_share=np.asarray(share),
-        queue_s=np.asarray(queue_s),
-        tpot_s=np.asarray(step / (1.0 - held * share)),
-        ttft_s=np.asarray(start_s + queueing.scale * queue_s + queued / requests),
+        decode_s=found.step_s,
+        prompts=found.prompts,
+        prompt_share=np.asarray(requests * found.prompts.held_s),
+        queue_s=found.queue_s,
+        tpot_s=found.tpot_s,
+        ttft_s=np.asarray(ttft_s + queued / requests),
         requests_per_s=np.asarray(requests),
     )
 
 
-def prompt_share(
-    wanted_s: Array, start_s: Array, steps_s: Array, held: Array, queue_s: Array, finite: Array
-) -> Array:
-    """Return the share ρ of the time in which an engine runs prompts [-], at most one.
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A closed loop in which `running` sequences decode at once."""
 
-    It is the root of ρ·(start + steps/(1 − held·ρ) + queue·ρ/(1 − finite·ρ)) = wanted, the time of
-    all clients' prompts. The left side grows and is convex, so that Newton's method from above
-    stays above the root; it starts where one of the terms alone would make up the cycle.
+    running: Array
+    begun: Array
+    """Prompts that begin a step [-]."""
+    admitted: Array
+    steps: Array
+    step_s: Array
+    prompts: Prompts
+    queueing: Queueing
+    wait: Array
+    """Steps a request waits by the engine's habits [-]."""
+
+    @property
+    def others(self) -> Array:
+        """Share of the clients that are others to one of them [-]."""
+        return np.asarray((self.admitted - 1.0) / self.admitted)
+
+    @property
+    def held(self) -> Array:
+        """Prompts of others that hold up a step, beside those of a common start [-]."""
+        each = self.others * (1.0 - self.queueing.burst)
+        return np.asarray(each * self.begun)
+
+    @property
+    def tpot_s(self) -> Array:
+        """Time of a step with the prompts that hold it up [s]."""
+        return np.asarray(self.step_s + self.held * self.prompts.held_s)
+
+    @property
+    def queue_s(self) -> Array:
+        """Time a prompt waits for those of others [s]."""
+        busy = self.begun * self.prompts.held_s / self.tpot_s
+        full = np.minimum(self.begun * self.prompts.spread, 1.0)
+        left = 1.0 - (1.0 - 0.5 / self.admitted) * full
+        beyond = np.maximum(self.begun - self.prompts.most, 0.0)
+        queue_s = self.others * (busy / left + beyond) * self.prompts.held_s / 2
+        return np.asarray(queue_s + self.wait * self.step_s)
+
+    @property
+    def ttft_s(self) -> Array:
+        """Time to the first token [s]."""
+        before_s = self.queueing.before(self.running) * self.prompts.bunched_s
+        waiting_s = before_s + self.queueing.wait * self.step_s + self.queue_s
+        return np.asarray(
+            self.queueing.scale * (self.queueing.first_s + self.prompts.own_s + waiting_s)
+        )
+
+    @property
+    def excess(self) -> Array:
+        """Logarithm of the running sequences over those that the times of the loop make [-]."""
+        idle = np.maximum(self.admitted - self.running, 1e-300)
+        ratio = self.running * self.ttft_s / (idle * self.steps * self.tpot_s)
+        return np.asarray(np.log(np.maximum(ratio, 1e-300)))
+
+
+def _balanced(at: Callable[[Array], Loop], admitted: Array, steps: Array) -> Loop:
+    """Return the loop whose times make the sequences that it runs.
+
+    The root is looked for in the logit of the running share, in which the excess is nearly linear,
+    by false position with the retained end halved (Dowell, Jarratt 1971).
     """
-    ratio = wanted_s / np.maximum(queue_s, 1e-12 * wanted_s)
-    queue_alone = 2.0 / (finite + np.sqrt(finite**2 + 4.0 / ratio))
-    steps_alone = wanted_s / (steps_s + held * wanted_s + 1e-12 * wanted_s)
-    share = np.minimum(wanted_s / (start_s + steps_s), 1.0)
-    share = np.minimum(np.minimum(share, queue_alone), steps_alone)
-    for _ in range(NEWTON):
-        free, left = 1.0 - held * share, 1.0 - finite * share
-        cycle = start_s + steps_s / free + queue_s * share / left
-        slope = cycle + share * (steps_s * held / free**2 + queue_s / left**2)
-        share = share - (share * cycle - wanted_s) / slope
-    return np.asarray(np.minimum(share, 1.0))
+    first = at(admitted * (1.0 - 1e-6))
+    low, high = np.full(admitted.shape, -LARGEST), np.full(admitted.shape, LARGEST)
+    below, above = low.copy(), high.copy()
+    guess = np.clip(np.log(steps * first.tpot_s / first.ttft_s), 1 - LARGEST, LARGEST - 1)
+    loop, side = first, np.zeros(admitted.shape)
+    for _ in range(ROUNDS):
+        loop = at(admitted / (1.0 + np.exp(-guess)))
+        excess = loop.excess
+        if np.all(np.abs(excess) < NEAR):
+            break
+        over = excess > 0
+        above = np.where(over, excess, np.where(side < 0, above / 2, above))
+        below = np.where(over, np.where(side > 0, below / 2, below), excess)
+        high, low = np.where(over, guess, high), np.where(over, low, guess)
+        side = np.where(over, 1.0, -1.0)
+        guess = (low * above - high * below) / (above - below)
+    return loop
 
 
 def serve(
@@ -193,32 +266,32 @@ def serve(
     concurrency: Numeric,
     isl: Numeric | Lengths,
     osl: Numeric | Lengths,
-    prefix_hit: float = 0.0,
+    prefix_hit: Numeric = 0.0,
     room: Numeric | None = None,
+    habits: Habits = Habits(),
 ) -> Steady:
     """Return the steady state of a deployment under `concurrency` clients; arrays broadcast.
 
     `isl` and `osl` are lengths [token], or distributions of them. Prompts run one on every
     attention-DP rank at a time. A sequence is at half its output on average, which is the context
     of a step; `room` is the sequences held at once, by default what the engine's pool has place
-    for: longer outputs are met there more often, as long as they have steps.
+    for: longer outputs are met there more often, as long as they have steps. `habits` say how the
+    engine was set up to take requests in.
     """
     (isl, of_a_token), (osl, of_a_step) = (_moments(lengths) for lengths in (isl, osl))
     clients, isl, osl, of_a_token, of_a_step = np.broadcast_arrays(
         np.asarray(concurrency, float), isl, osl, of_a_token, of_a_step
     )
     context = isl + of_a_step / 2
-    ranks = deployment.sharding.attention_dp
-    prompt = deployment.prompt_time_s(isl, ranks, prefix_hit, of_a_token)
-    together = np.maximum(np.floor(deployment.engine.chunk_tokens / isl), 1.0) * ranks
-    bunched = deployment.prompt_time_s(isl, together, prefix_hit, of_a_token) / together
+    load = PromptLoad(deployment, isl, prefix_hit, of_a_token)
     return steady_state(
         lambda running: deployment.time_s(running, context),
-        Prompts(prompt, prompt / ranks, bunched),
+        lambda running: load.at(running, osl, habits.poll),
         clients,
         osl,
         room_for(deployment, isl, of_a_step) if room is None else room,
         Queueing.of(deployment),
+        lambda begun: habits.wait(begun, deployment.sharding.attention_dp),
     )
 
 

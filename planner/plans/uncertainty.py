@@ -1,0 +1,55 @@
+"""How far off a time may be, as one number: its place z in the prediction's own uncertainty.
+
+A time's logarithm is taken as normal on either side of p50, through p10 and p90; TTFT and TPOT of a
+deployment are taken to be off together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from planner.deployment import Deployment
+from planner.roofline import Array, Numeric
+
+STANDARD = NormalDist()
+Z90 = STANDARD.inv_cdf(0.9)
+"""Standard deviations from p50 to p90 of a normal distribution [-]."""
+ENDS = (-Z90, 0.0, Z90)
+"""Places of p10, p50 and p90 [-]."""
+
+
+def z_of(percentile: float) -> float:
+    """Return the place of a percentile, 50 being nought [-]."""
+    return 0.0 if percentile == 50 else STANDARD.inv_cdf(percentile / 100)
+
+
+def probability(z: float) -> float:
+    """Return the share of the uncertainty that lies below z [-]."""
+    return STANDARD.cdf(z)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Factors from p50 to p10 and p90 of TTFT and of TPOT [-]."""
+
+    ttft: tuple[float, float]
+    tpot: tuple[float, float]
+
+    @classmethod
+    def of(cls, deployment: Deployment) -> Spread:
+        """Return the factors of a deployment."""
+        return cls(deployment.interval("ttft"), deployment.interval("tpot"))
+
+    def at(self, z: Numeric) -> tuple[Array, Array]:
+        """Return the factors on TTFT and TPOT at places z [-]."""
+        return factor(self.ttft, z), factor(self.tpot, z)
+
+
+def factor(interval: tuple[float, float], z: Numeric) -> Array:
+    """Return the factor on a time at places z of its uncertainty [-]."""
+    low, high = np.log(interval)
+    z = np.asarray(z, float)
+    return np.asarray(np.exp(np.where(z > 0, high * z, -low * z) / Z90))

@@ -1,0 +1,1 @@
+"""One replica's requests through the schedule of its engine, event by event."""
