@@ -19,6 +19,7 @@ COMMANDS = {
     "plan": "planner.commands.plan",
     "sweep": "planner.commands.sweep",
     "recommend": "planner.commands.recommend",
+    "fleet": "planner.commands.fleet",
     "roofline": "planner.commands.roofline",
     "kernels": "planner.commands.kernels",
     "models": "planner.commands.models",

@@ -55,8 +55,12 @@ def _under(option: SizedOption) -> str:
 
 
 def _needed(count: GpuCount) -> str:
-    most = "no number" if count.p90 is None else str(count.p90)
-    return f"{count.p10}–{most} GPUs with 80%"
+    return f"{_band(count)} GPUs with 80%"
+
+
+def _band(count: GpuCount) -> str:
+    least, most = ("∞" if end is None else str(end) for end in (count.p10, count.p90))
+    return least if least == most else f"{least}–{most}"
 
 
 def _print_named(sized: Sized) -> None:
@@ -101,7 +105,7 @@ def _row(option: SizedOption) -> tuple[str, ...]:
         f"{option.weights}/{option.kv}",
         f"{option.replicas}{apart}×{split}" + (f" +{option.drafts} draft" if option.drafts else ""),
         str(option.gpus),
-        f"{count.p10}–{'∞' if count.p90 is None else count.p90}",
+        _band(count),
         percent(option.probability),
         seconds(option.ttft_s.p50),
         seconds(option.tpot_s.p50),
