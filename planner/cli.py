@@ -20,6 +20,7 @@ COMMANDS = {
     "sweep": "planner.commands.sweep",
     "recommend": "planner.commands.recommend",
     "fleet": "planner.commands.fleet",
+    "largest": "planner.commands.largest",
     "roofline": "planner.commands.roofline",
     "kernels": "planner.commands.kernels",
     "models": "planner.commands.models",

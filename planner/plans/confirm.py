@@ -49,9 +49,9 @@ def simulated(scenario: Scenario, deployment: Deployment) -> tuple[Seen, float]:
         times = np.zeros(count)
     if not rate:
         osl = np.maximum(np.round(osl * rng.uniform(1 - EVEN, 1 + EVEN, count)), 1.0)
-    means = (moments(length or 1).mean for length in (scenario.isl, scenario.osl))
+    mean_isl, mean_osl = (moments(n or 1).mean for n in (scenario.isl, scenario.osl))
     hit = float(hit_of(scenario, deployment, float(clients)))
-    one = Simulator.of(deployment, *means, float(isl.max() + osl.max()), hit)
+    one = Simulator.of(deployment, mean_isl, mean_osl, float(isl.max() + osl.max()), hit)
     requests = RequestList(times, isl, osl)
     outcome = one.open(requests) if rate else one.closed(requests, clients)
     return Seen.of(outcome, WARM), count / outcome.ended_s

@@ -120,10 +120,15 @@ def _windows(path: Path, at: dict[str, int], file: IO[str]) -> Iterator[Event]:
             raise _fault(path, number, ",".join(cells)) from error
         if before is not None:
             width = start - before[0]
-            yield Event(before[0], *lengths.values(), before[1] * width, width)
+            yield _window(before, lengths, width)
         before = (start, rate)
     if before is not None and width:
-        yield Event(before[0], *lengths.values(), before[1] * width, width)
+        yield _window(before, lengths, width)
+
+
+def _window(start: tuple[float, float], lengths: dict[str, float], width: float) -> Event:
+    at_s, rate = start
+    return Event(at_s, lengths["isl_mean"], lengths["osl_mean"], rate * width, width)
 
 
 def _seconds(value: object) -> float:
