@@ -43,11 +43,17 @@ def _verdict(sized: Sized) -> str:
         return "None of these accelerators can run this."
     best = sized.cheapest if sized.cheapest is not None else sized.smallest
     option = sized.options[best or 0]
-    return (
-        f"{option.summary} on {option.gpu}{_under(option)}; {_needed(option.gpus_needed)}. "
-        f"The limits hold with a probability of {option.probability:.0%}, bound by {option.binds}. "
-        f"{sized.evaluated} options were evaluated."
+    text = f"{option.summary} on {option.gpu}{_under(option)}"
+    if option.scenario.demand:
+        text += (
+            f"; {_needed(option.gpus_needed)}. The limits hold with a probability of "
+            f"{option.probability:.0%}"
+        )
+    text += (
+        f", bound by {option.binds}: {number(option.requests_per_s)} requests/s, "
+        f"{scaled(option.output_tokens_per_s, 'tok/s')}"
     )
+    return f"{text}. {sized.evaluated} options were evaluated."
 
 
 def _under(option: SizedOption) -> str:

@@ -24,7 +24,7 @@ from planner.plans.targets import largest
 from planner.plans.texts import note_answers
 from planner.plans.uncertainty import factor, z_of
 from planner.roofline import Array
-from planner.scenario import Positive, Short
+from planner.scenario import Positive, Short, Size
 from planner.step.parallel import Sharding
 from planner.workload.distributions import Tokens
 
@@ -46,7 +46,7 @@ class LargestRequest(BaseModel):
     tokens_per_s: Positive = Field(10.0, description="least tokens per second")
     context: Tokens = Field(8192, description="least context [token]")
     formats: Annotated[list[Short], Field(min_length=1, max_length=20)] = list(FORMATS)
-    host_memory_bytes: Positive | None = Field(
+    host_memory_bytes: Size | None = Field(
         None, description="host memory for layers that the card does not hold [byte]"
     )
     host_bytes_per_s: Annotated[FiniteFloat, Field(gt=0, le=1e14)] | None = Field(
