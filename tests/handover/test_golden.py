@@ -32,7 +32,7 @@ spec:
           args: [--model, {MODEL}, --tensor-parallel-size, "1"]
           resources: {{limits: {{nvidia.com/gpu: "1"}}}}
 """
-LIMITS = CheckQuestion(concurrency=16, isl=2000, osl=300, tpot_ms=40)
+LIMITS = CheckQuestion(concurrency=16, isl=2000, osl=300, tpot_ms=40, percentile=90)
 
 
 def test_from_a_manifest_that_fails_to_an_engine_as_planned(
@@ -53,6 +53,7 @@ def test_from_a_manifest_that_fails_to_an_engine_as_planned(
         engine="vllm",
         context=2300,
         tpot_ms=40,
+        percentile=90,
         best_tp=True,
     )
     choice = recommend(request).choices[0]
