@@ -17,6 +17,7 @@ from litestar.plugins.pydantic import PydanticInitPlugin
 from litestar.routes import HTTPRoute
 from litestar.types import Receive, Scope, Send
 
+from api.agents.mount import agent_routes
 from api.catalog.controllers import AcceleratorController, EngineController, ModelController
 from api.catalog.service import Catalog
 from api.checks.controllers import CheckController
@@ -86,9 +87,10 @@ def create_app(settings: Settings | None = None) -> Application:
     settings = settings or Settings()
     log.configure(settings.log_level)
     metrics = Metrics()
+    tools, beside = agent_routes(settings)
     app = Application(
-        route_handlers=[*CONTROLLERS, _importer(settings), swagger_files(), page_files()],
-        lifespan=[_store],
+        route_handlers=[*CONTROLLERS, _importer(settings), swagger_files(), page_files(), *tools],
+        lifespan=[_store, *beside],
         state=State({"services": None, "settings": settings, "metrics": metrics}),
         dependencies={
             **{name: Provide(make, sync_to_thread=False) for name, make in SERVICES.items()},

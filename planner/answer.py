@@ -189,12 +189,18 @@ class KernelAnswer(Answer):
 
 
 class Lever(Answer):
-    """One change and what it does to TPOT at the last point."""
+    """One change that was not made yet, and what it does at the last point."""
 
     code: str
     text: str
     gain: float
-    """TPOT before/after [-]; above 1 is faster."""
+    """TPOT before/after [-]; above 1 is faster for each user."""
+    gain_per_gpu: float | None = None
+    """Tokens/s per GPU after/before [-]; null in answers stored before it was told."""
+    quality_risk: str = ""
+    """Whether answers may become worse."""
+    cost: str = ""
+    """What the change takes."""
 
 
 class NoteAnswer(Answer):

@@ -19,6 +19,8 @@ COMMANDS = {
     "plan": "planner.commands.plan",
     "sweep": "planner.commands.sweep",
     "recommend": "planner.commands.recommend",
+    "fleet": "planner.commands.fleet",
+    "largest": "planner.commands.largest",
     "roofline": "planner.commands.roofline",
     "plot": "planner.commands.plot",
     "kernels": "planner.commands.kernels",

@@ -152,7 +152,7 @@ PLACES = {
 }
 COMMANDS = [
     command.strip()
-    for block in blocks(README.partition("## Serve")[0], "sh")
+    for block in blocks(README.partition("## Check")[0], "sh")
     for line in block.splitlines()
     for command in line.partition("#")[0].split(";")
     if command.startswith(("planner", " planner"))

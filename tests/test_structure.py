@@ -45,7 +45,7 @@ API_FLOORS = (
     ("catalog", "measurements"),
     ("services",),
     ("plans", "scenarios", "checks"),
-    ("comparisons", "system"),
+    ("comparisons", "system", "agents"),
     ("workspace", "openapi", "page"),
     ("app",),
     ("commands", "__init__"),

@@ -73,4 +73,5 @@ def command(
             click.secho(line, fg=COLOURS.get(kind))
     else:
         click.echo(FORMATS[form](report), nl=False)
-    sys.exit(report.exit_code)
+    if report.exit_code:
+        sys.exit(report.exit_code)

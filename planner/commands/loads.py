@@ -104,6 +104,18 @@ def disaggregated(text: str) -> Any:
     return fields
 
 
+def pool(text: str) -> Any:
+    """Return the replicas a text describes, as h100-sxm5:tp=4:engine=vllm; raises InvalidLoad."""
+    gpu, *parts = text.split(":")
+    fields: dict[str, Any] = {"gpu": gpu}
+    for part in parts:
+        name, equals, value = part.partition("=")
+        if not (gpu and equals and value):
+            raise InvalidLoad(f"{part[:40]!r}; accepted: GPU, and fields as in h100-sxm5:tp=4")
+        fields[name.strip().replace("-", "_")] = value
+    return fields
+
+
 def lora(text: str) -> Any:
     """Return the adapters a text describes, as 4:16; raises InvalidLoad."""
     adapters, _, rank = text.partition(":")

@@ -74,7 +74,8 @@ def command(
         print_json(result)
     else:
         _print(result, save, content is not None)
-    sys.exit(1 if result.drifted else 0)
+    if result.drifted:
+        sys.exit(1)
 
 
 def _scenario(path: Path, gpu: str | None) -> Scenario:

@@ -213,8 +213,17 @@ def _print_levers(result: answer.Plan) -> None:
     last = result.points[-1]
     if result.advice:
         print_table(
-            ("what helps", "TPOT", ""),
-            [(lever.text, f"{lever.gain:.2f}×", "faster") for lever in result.advice],
+            ("what helps", "per user", "per GPU", "quality risk", "cost"),
+            [
+                (
+                    lever.text,
+                    f"{lever.gain:.2f}×",
+                    "–" if lever.gain_per_gpu is None else f"{lever.gain_per_gpu:.2f}×",
+                    lever.quality_risk,
+                    lever.cost,
+                )
+                for lever in result.advice
+            ],
             title=f"levers at batch {last.batch}, context {last.context:,}",
         )
 

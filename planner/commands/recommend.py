@@ -74,7 +74,7 @@ LEGEND = (
 @version_option
 @click.option("--speculation", type=DRAFTS, help="Drafts a step, and tokens it yields.")
 @click.option("--disaggregated", type=SWITCH, help="Prompts on workers of their own: both tried.")
-@click.option("--confirm", is_flag=True, help="Simulate the best options' schedules.")
+@click.option("--confirm/--no-confirm", default=True, help="Simulate what is recommended.")
 @click.option("--usd-per-gpu-hour", type=float, help="Price of your own [USD].")
 @click.option("--price-kind", type=click.Choice(["on_demand", "reserved", "spot"]))
 @click.option("--provider", help="Whose prices; default the median of all.")

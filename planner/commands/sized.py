@@ -43,11 +43,17 @@ def _verdict(sized: Sized) -> str:
         return "None of these accelerators can run this."
     best = sized.cheapest if sized.cheapest is not None else sized.smallest
     option = sized.options[best or 0]
-    return (
-        f"{option.summary} on {option.gpu}{_under(option)}; {_needed(option.gpus_needed)}. "
-        f"The limits hold with a probability of {option.probability:.0%}, bound by {option.binds}. "
-        f"{sized.evaluated} options were evaluated."
+    text = f"{option.summary} on {option.gpu}{_under(option)}"
+    if option.scenario.demand:
+        text += (
+            f"; {_needed(option.gpus_needed)}. The limits hold with a probability of "
+            f"{option.probability:.0%}"
+        )
+    text += (
+        f", bound by {option.binds}: {number(option.requests_per_s)} requests/s, "
+        f"{scaled(option.output_tokens_per_s, 'tok/s')}"
     )
+    return f"{text}. {sized.evaluated} options were evaluated."
 
 
 def _under(option: SizedOption) -> str:
@@ -55,8 +61,12 @@ def _under(option: SizedOption) -> str:
 
 
 def _needed(count: GpuCount) -> str:
-    most = "no number" if count.p90 is None else str(count.p90)
-    return f"{count.p10}–{most} GPUs with 80%"
+    return f"{_band(count)} GPUs with 80%"
+
+
+def _band(count: GpuCount) -> str:
+    least, most = ("∞" if end is None else str(end) for end in (count.p10, count.p90))
+    return least if least == most else f"{least}–{most}"
 
 
 def _print_named(sized: Sized) -> None:
@@ -101,7 +111,7 @@ def _row(option: SizedOption) -> tuple[str, ...]:
         f"{option.weights}/{option.kv}",
         f"{option.replicas}{apart}×{split}" + (f" +{option.drafts} draft" if option.drafts else ""),
         str(option.gpus),
-        f"{count.p10}–{'∞' if count.p90 is None else count.p90}",
+        _band(count),
         percent(option.probability),
         seconds(option.ttft_s.p50),
         seconds(option.tpot_s.p50),

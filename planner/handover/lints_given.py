@@ -41,8 +41,8 @@ def _arguments(worker: Worker, split: Split, stated: str | None) -> Iterator[Fin
     for fault in worker.strings:
         yield finding("not_text", fault.line, f"{fault.text}: {fault.why}", f"write '{fault.text}'")
     for one in worker.parsed.repeated:
-        last = worker.parsed.given[one.argument]
-        if last.value != one.value:
+        last = worker.parsed.given.get(one.argument)
+        if last is not None and last.value != one.value:
             text = f"{one.text} is replaced by {last.text} on line {last.line}"
             yield finding("argument_repeated", one.line, text, "leave one of them out")
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from planner.answer import Answer
+from planner.deployment import deployment_of
 from planner.errors import InvalidInput, named, one_line
 from planner.handover.arguments import Fault
 from planner.handover.fields import fields_given
@@ -134,7 +135,7 @@ def deployed(file: str, workers: Sequence[Worker], options: Mapping[str, Any]) -
         line=worker.line,
         kind=worker.kind,
         scenario=scenario,
-        origins=list(fields.origins.values()),
+        origins=[*fields.origins.values(), *_defaults(scenario)],
         not_understood=[NotUnderstood(line=f.line, text=f.text[:200], why=f.why) for f in faults],
         unused=_unused(workers),
     )
@@ -277,6 +278,19 @@ def _scenario(fields: _Collected) -> Scenario:
     origin = fields.origins.get(named(message).partition(".")[0])
     where = f"line {origin.line}: " if origin and origin.line else ""
     raise Unreadable(f"{where}{message}")
+
+
+def _defaults(scenario: Scenario) -> list[Origin]:
+    """Return what the engine takes at its version where nothing is said; none of what cannot be."""
+    try:
+        settings = deployment_of(scenario).memory.settings
+    except InvalidInput:
+        return []
+    return [
+        Origin(field=one.name, value=one.value, source="default", text=one.source)
+        for one in settings
+        if one.source != "given"
+    ]
 
 
 def _unused(workers: Sequence[Worker]) -> list[Unused]:

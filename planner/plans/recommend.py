@@ -27,8 +27,8 @@ from planner.plans.winners import exact, spelled_out
 
 __all__ = ["Recommendation", "RecommendationFields", "RecommendationRequest", "recommend"]
 
-MOST_OPTIONS = 12
-"""Options of the front that are evaluated and told at most [-]."""
+MOST_OPTIONS = 6
+"""Options of a front that are evaluated exactly, at most, beside its ends [-]."""
 
 
 class Recommendation(answer.Answer):
@@ -83,10 +83,11 @@ NO_PROMPTS = Note(
 def size(question: Question) -> Sized:
     """Return how much of what serves a question's workload."""
     searched = search(question)
-    front = [exact(question, c) for c in thinned(front_of(question, searched.meeting))]
-    if question.request.of_percentiles:
+    front = [exact(question, c) for c in by_family(question, searched.meeting)]
+    if question.request.confirm or question.request.of_percentiles:
         front = [confirmed(question, c) for c in front]
     meeting = [c for c in front if c.replicas and within_means(question, c)]
+    meeting = front_of(question, meeting)
     options = sorted(
         (spelled_out(question, c) for c in meeting),
         key=lambda o: (o.money.usd_per_month if o.money else math.inf, o.gpus),
@@ -141,6 +142,21 @@ def _refused(searched: Searched) -> list[RefusedOptions]:
         RefusedOptions(gpu=gpu, count=count, reason=reason)
         for gpu, (count, reason) in searched.refused.items()
     ]
+
+
+def by_family(question: Question, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the fronts of options with prompts apart, of attention-DP ranks, and of others.
+
+    The closed form knows these three unequally well, so that none may hide another before the
+    schedule of each was looked at.
+    """
+    families: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        apart = "apart" if candidate.feeding else "together"
+        ranks = candidate.deployment.sharding.attention_dp > 1
+        families.setdefault(f"{apart} {ranks and not candidate.feeding}", []).append(candidate)
+    fronts = (thinned(front_of(question, members)) for members in families.values())
+    return [candidate for front in fronts for candidate in front]
 
 
 def front_of(question: Question, candidates: Sequence[Candidate]) -> list[Candidate]:

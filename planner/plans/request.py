@@ -88,9 +88,9 @@ class RecommendationFields(MoneyFields):
         None, description="whether prompts have workers of their own; null tries both"
     )
     confirm: bool = Field(
-        False,
-        description="simulate the schedule of the cheapest, fastest and smallest option; done "
-        "anyway where a limit is at a percentile of requests",
+        True,
+        description="simulate the schedule of what is recommended, and take more replicas where "
+        "it misses the limits; done anyway where a limit is at a percentile of requests",
     )
 
 

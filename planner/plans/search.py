@@ -34,8 +34,6 @@ class Question:
     z: float
     """Place of the uncertainty that numbers are taken at [-]."""
     prices: PriceBook
-    factors: dict[str, float] = field(default_factory=dict)
-    """How much longer than on average a limited time is at its percentile of requests [-]."""
 
     @classmethod
     def of(cls, request: RecommendationRequest, spec: ModelSpec) -> Question:
@@ -240,7 +238,7 @@ def sized(
     transfer: float = 0.0,
 ) -> Candidate:
     """Return an option with the number that the demand needs; without one, that there is."""
-    aim = question.wanted.tightened(question.factors)
+    aim = question.wanted
     sizing = Sizing(curve, Spread.of(deployment), aim)
     load = sizing.most(question.z)
     candidate = Candidate(deployment, engine, feeding, sizing, load, 0, tariff, transfer)

@@ -23,10 +23,13 @@ from planner.plans.sized import Energy, GpuCount, Money, Prefill, SizedOption
 from planner.plans.sizing import MOST_REPLICAS, Sizing, binding
 from planner.plans.texts import note_answers
 from planner.plans.uncertainty import ENDS
+from planner.roofline import Array
 from planner.scenario import EngineSettings, Scenario
 from planner.serving.steady import Steady
 from planner.workload.fields import Workload
 
+ABOUT = 4
+"""Whole loads on either side of the largest that are evaluated exactly [-]."""
 TRIES = 12
 """Replicas added at most where the exact figures miss a limit that the search met [-]."""
 
@@ -34,22 +37,35 @@ TRIES = 12
 def exact(question: Question, candidate: Candidate) -> Candidate:
     """Return a candidate sized on exact figures of every load."""
     scenario = scenario_of(question, candidate, 1)
-    curve = exact_curve(scenario, candidate.deployment)
     return sized(
         question,
         candidate.deployment,
         candidate.engine,
         candidate.feeding,
-        curve,
+        _with_whole_loads(
+            question, candidate, scenario, exact_curve(scenario, candidate.deployment)
+        ),
         candidate.tariff,
         candidate.transfer,
     )
 
 
-def exact_curve(scenario: Scenario, deployment: Deployment) -> Curve:
+def _with_whole_loads(
+    question: Question, candidate: Candidate, scenario: Scenario, curve: Curve
+) -> Curve:
+    """Return a curve with the whole loads about its largest within the limits among its own, so
+    that this one is exact."""
+    sizing = Sizing(curve, candidate.sizing.spread, candidate.sizing.wanted)
+    clients = sizing.most(question.z).clients
+    about = np.arange(max(1.0, np.floor(clients) - ABOUT), np.floor(clients) + ABOUT + 1)
+    loads = np.union1d(curve.clients, about[about <= curve.clients[-1]])
+    return exact_curve(scenario, candidate.deployment, loads)
+
+
+def exact_curve(scenario: Scenario, deployment: Deployment, loads: Array | None = None) -> Curve:
     """Return what one replica of a scenario does at every load, as `plan` has it."""
     room = room_of(scenario, deployment)
-    loads = whole_loads(int(room))
+    loads = whole_loads(int(room)) if loads is None else loads
     load = under_load(scenario, deployment, loads)
     state = load.state
     share = state.prompt_share if isinstance(state, Steady) else np.zeros_like(loads)

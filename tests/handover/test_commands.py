@@ -165,7 +165,7 @@ def test_what_is_not_understood_is_listed_with_its_line() -> None:
 
 def test_every_field_says_where_it_comes_from() -> None:
     reading = read(f"# start\nvllm serve {LLAMA} -tp 4", tpot_ms=30)
-    origins = {o.field: (o.source, o.line) for o in reading.origins}
+    origins = {o.field: (o.source, o.line) for o in reading.origins if o.source != "default"}
     assert origins == {
         "gpu": ("option", None),
         "tpot_ms": ("option", None),
@@ -173,6 +173,15 @@ def test_every_field_says_where_it_comes_from() -> None:
         "engine": ("given", 2),
         "tp": ("given", 2),
     }
+
+
+@pytest.mark.parametrize(("version", "fraction"), [("0.19.1", 0.9), ("0.33.0", 0.92)])
+def test_defaults_are_those_of_the_version(version: str, fraction: float) -> None:
+    """vLLM's packages: 0.9 to 0.19.1, 0.92 from 0.20.0 on (docs/engines.md)."""
+    reading = read(f"vllm serve {LLAMA} -tp 4", engine_version=version)
+    defaults = {o.field: o for o in reading.origins if o.source == "default"}
+    assert defaults["memory_fraction"].value == fraction
+    assert version in defaults["memory_fraction"].text
 
 
 @pytest.mark.parametrize(

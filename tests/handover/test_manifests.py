@@ -45,6 +45,10 @@ def test_each_code_and_each_object_has_a_manifest() -> None:
     assert len(FILES) >= 40
     codes = {code for path in FILES for code in expected(path)["codes"]}
     assert codes == set(CODES)
+    page = (Path(__file__).parents[2] / "docs" / "handover.md").read_text("utf-8")
+    assert all(
+        f"| `{name}` ({code.severity}) | {code.title} |" in page for name, code in CODES.items()
+    )
     assert {checked(path).reading.kind for path in FILES} == {"command", *READERS}
 
 
