@@ -94,6 +94,8 @@ def _filtered(workspace: str, filters: Filters) -> Select[Any]:
     query = query.where(deleted.is_not(None) if filters.deleted else deleted.is_(None))
     if filters.tag is not None:
         query = query.join(TagRow, TagRow.scenario_id == ScenarioRow.id)
+        # Without statistics SQLite would read every scenario and look for the tag at each.
+        query = query.with_hint(ScenarioRow, "INDEXED BY sqlite_autoindex_scenarios_1", "sqlite")
         query = query.where(TagRow.tag == filters.tag)
     if filters.model is not None:
         query = query.where(ScenarioRow.model == filters.model)
