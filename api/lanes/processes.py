@@ -12,12 +12,16 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
 from typing import ParamSpec, TypeVar
 
 from api.web.problem import Problem
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+PATIENCE_S = 5.0
+"""Time a process may take to end once it has answered [s]."""
 
 NICE = 10
 """How much long work gives way to the answers of the service."""
@@ -64,14 +68,21 @@ class Processes:
                 raise WorkEnded from None
             finally:
                 receiver.close()
-                process.kill()
-                process.join()
+                _end(process)
                 self.running.discard(pid)
                 process.close()
         if failed:
             raise result
         answer: T = result
         return answer
+
+
+def _end(process: BaseProcess) -> None:
+    """Wait for a process that has answered; one that does not end by itself is killed."""
+    process.join(PATIENCE_S)
+    if process.is_alive():
+        process.kill()
+        process.join()
 
 
 def _work(

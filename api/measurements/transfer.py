@@ -56,5 +56,7 @@ def import_measurement(
 
 def _checked(row: Row, number: int) -> Row:
     inputs = {name: text for name, text in row.inputs.items() if text and name != "row"}
+    if requests := row.remarks.get("requests"):
+        inputs["requests"] = requests
     run = Run(row.kind, inputs, row.measured)
     return complete(run, Context(), number, row.remarks.get("source", "import"), local=False)

@@ -48,9 +48,12 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
         self, workspace: str, filters: Filters, after: str | None, size: int
     ) -> list[ScenarioRow]:
         """Return up to `size` scenarios after an id, oldest first."""
-        query = _filtered(workspace, filters).order_by(ScenarioRow.id).limit(size)
+        # The same ids either way: named after the table to begin with, the tag's few rows are read
+        # in order instead of all scenarios.
+        ident = ScenarioRow.id if filters.tag is None else TagRow.scenario_id
+        query = _filtered(workspace, filters).order_by(ident).limit(size)
         if after is not None:
-            query = query.where(ScenarioRow.id > after)
+            query = query.where(ident > after)
         return list(self.session.scalars(query))
 
     def newest(self, row: ScenarioRow) -> RevisionRow:
@@ -90,8 +93,10 @@ def _filtered(workspace: str, filters: Filters) -> Select[Any]:
     deleted = ScenarioRow.deleted_at
     query = query.where(deleted.is_not(None) if filters.deleted else deleted.is_(None))
     if filters.tag is not None:
-        tagged = select(TagRow.scenario_id).where(TagRow.tag == filters.tag)
-        query = query.where(ScenarioRow.id.in_(tagged))
+        query = query.join(TagRow, TagRow.scenario_id == ScenarioRow.id)
+        # Without statistics SQLite would read every scenario and look for the tag at each.
+        query = query.with_hint(ScenarioRow, "INDEXED BY sqlite_autoindex_scenarios_1", "sqlite")
+        query = query.where(TagRow.tag == filters.tag)
     if filters.model is not None:
         query = query.where(ScenarioRow.model == filters.model)
     if filters.gpu is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from advanced_alchemy.base import CommonTableAttributes
 from advanced_alchemy.types import DateTimeUTC
-from sqlalchemy import JSON, ForeignKey, Index, MetaData, String, Text
+from sqlalchemy import JSON, ForeignKey, Index, MetaData, String, Text, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from uuid_utils import uuid7
 
@@ -44,14 +44,25 @@ class ScenarioRow(Base):
     """A scenario as it is now; `revision` is its newest."""
 
     __tablename__ = "scenarios"
-    __table_args__ = (Index(None, "workspace", "id"),)
+    __table_args__ = (
+        Index(None, "workspace", "id"),
+        Index(None, "workspace", "model", "id"),
+        Index(None, "workspace", "gpu", "id"),
+        Index(
+            "ix_scenarios_deleted",
+            "workspace",
+            "id",
+            sqlite_where=text("deleted_at IS NOT NULL"),
+            postgresql_where=text("deleted_at IS NOT NULL"),
+        ),
+    )
 
     id: Mapped[str] = mapped_column(String(36), primary_key=True, default=new_id)
     workspace: Mapped[str] = mapped_column(String(64))
     revision: Mapped[int]
     name: Mapped[str] = mapped_column(String(200))
-    model: Mapped[str] = mapped_column(String(200), index=True)
-    gpu: Mapped[str] = mapped_column(String(200), index=True)
+    model: Mapped[str] = mapped_column(String(200))
+    gpu: Mapped[str] = mapped_column(String(200))
     words: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(default=now)
     updated_at: Mapped[datetime] = mapped_column(default=now)
@@ -79,11 +90,12 @@ class TagRow(Base):
     """One tag of a scenario."""
 
     __tablename__ = "scenario_tags"
+    __table_args__ = (Index(None, "tag", "scenario_id"),)
 
     scenario_id: Mapped[str] = mapped_column(
         String(36), ForeignKey("scenarios.id", ondelete="CASCADE"), primary_key=True
     )
-    tag: Mapped[str] = mapped_column(String(200), primary_key=True, index=True)
+    tag: Mapped[str] = mapped_column(String(200), primary_key=True)
 
 
 class IdempotencyRow(Base):

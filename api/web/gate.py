@@ -21,6 +21,10 @@ AllowedMethods = Sequence[tuple[re.Pattern[str], str]]
 """The value of Allow for each pattern of paths, the most specific pattern first."""
 
 
+PROBED = frozenset({"/health/live", "/health/ready"})
+"""Paths that checks reach by address, whatever names the service has; they say nothing of use."""
+
+
 class Gate:
     """The outermost layer; bodies, query strings and headers never reach the log."""
 
@@ -51,7 +55,7 @@ class Gate:
             await send(message)
 
         try:
-            if self._accepts(headers.get(b"host", b"")):
+            if scope["path"] in PROBED or self._accepts(headers.get(b"host", b"")):
                 await app(scope, receive, send_with_id)
             else:
                 await _refuse(ident, scope["path"], send_with_id)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from api.openapi.examples import EXAMPLES
@@ -95,11 +96,11 @@ def test_a_generated_client_calls_every_operation(tmp_path: Path, document: dict
 
 
 def _call_all(document: dict[str, Any], base: str) -> None:
-    import httpx
-
-    with httpx.Client(base_url=base) as plain:
+    with httpx.Client(base_url=base, timeout=60) as plain:
         ids = make_everything(plain)  # type: ignore[arg-type]  # the same methods
-    with importlib.import_module("planner_client").Client(base_url=base) as client:
+    with importlib.import_module("planner_client").Client(
+        base_url=base, timeout=httpx.Timeout(60)
+    ) as client:
         called = [
             _call(operation, client, ids) for operation in sorted(operations(document), key=_order)
         ]

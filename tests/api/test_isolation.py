@@ -91,8 +91,12 @@ def test_an_idempotency_key_belongs_to_one_workspace(
     assert [a["workspace"] for a in answers] == ["ours", "theirs"]
 
 
+COMPUTING = ("createPlan", "createSweep", "createRecommendation", "createRoofline", "createCheck")
+"""Operations with a body that store nothing."""
+
+
 def test_a_reading_key_cannot_write(keyed: Keyed, ids: dict[str, str]) -> None:
-    computing = {"createPlan", "createSweep", "createRecommendation", "createRoofline"}
+    computing = {*COMPUTING}
     for method, template, handler in operations(keyed):
         path = template.format(**ids)
         response = call(keyed, method, path, handler, keyed.reader)

@@ -16,6 +16,7 @@ import yaml
 from structlog.testing import capture_logs
 
 from api.settings import Settings
+from api.web.problem import ProblemDetails
 from tests.api.conftest import Client, make_settings, started
 from tests.api.server import Server, serving
 from tests.api.test_errors import check
@@ -147,6 +148,29 @@ def test_every_container_is_hardened_and_watched() -> None:
     assert services["proxy"]["ports"] == ["${PLANNER_PUBLISH:-127.0.0.1:8080}:8080"]
 
 
+def test_containers_have_bounds_and_no_password_of_their_own() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    assert "change-me" not in text
+    assert text.count("${POSTGRES_PASSWORD:?") == 2
+    services = compose()["services"]
+    assert all(service["mem_limit"] for service in services.values())
+    # The image of Postgres 18 refuses a volume at the path of earlier ones.
+    assert services["db"]["image"].startswith("postgres:18")
+    assert services["db"]["volumes"] == ["database:/var/lib/postgresql"]
+    assert "PGDATA" not in services["db"]["environment"]
+    proxy = services["proxy"]["command"][2]
+    assert proxy.count(" resolve ") == 2
+    for status in (404, 413, 503):
+        (document,) = re.findall(rf"return {status} '(.+)';", proxy)
+        assert ProblemDetails.model_validate_json(document).status == status
+
+
+def test_checks_reach_the_service_under_any_name(shared: Client) -> None:
+    for path in ("/health/live", "/health/ready"):
+        assert shared.get(path, headers={"Host": "10.0.0.7"}).status_code == 200
+    assert shared.get("/v1/about", headers={"Host": "10.0.0.7"}).status_code == 400
+
+
 def test_the_store_is_in_the_users_data_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +210,7 @@ def test_the_deployment_without_containers(
     assert early.process.wait(30) == 2
     assert "run `planner db upgrade`" in early.text()
     migrated = planner(tmp_path, "db", "upgrade", PLANNER_DATABASE_URL=url)
-    assert migrated.stdout == "at revision 0003\n"
+    assert migrated.stdout == "at revision 0004\n"
     key = planner(
         tmp_path,
         "keys",

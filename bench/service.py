@@ -1,0 +1,154 @@
+"""The service as ratios within one run: plans and reads beside a route that does nothing.
+
+Started on an SQLite file of its own, with a route added that reads a body and answers it. Nothing
+here asserts a time; machines differ, the ratios less.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+from litestar import Request, Response, post
+
+from api.app import Application, create_app
+
+PORT = 8497
+BASE = f"http://127.0.0.1:{PORT}"
+SECONDS = float(os.environ.get("BENCH_SECONDS", "4"))
+QUESTION: dict[str, Any] = {
+    "model": "meta-llama/Llama-3.1-70B-Instruct",
+    "gpu": "h100-sxm5",
+    "tp": 4,
+    "batch": [1, 64],
+    "context": [8192],
+}
+SWEEP = {"scenario": QUESTION, "batch": list(range(1, 401)), "context": list(range(1, 251))}
+
+
+@post("/noop", status_code=200, opt={"any_media": True, "public": True}, operation_id="noop")
+async def noop(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """Answer a body with itself."""
+    return Response(await request.body(), media_type="application/json")
+
+
+def app() -> Application:
+    """The service with the route that does nothing."""
+    served = create_app()
+    served.register(noop)
+    return served
+
+
+@contextlib.contextmanager
+def serving(directory: Path) -> Iterator[None]:
+    environment = {
+        **os.environ,
+        "PLANNER_DATABASE_URL": f"sqlite:///{directory / 'planner.db'}",
+        "PLANNER_LOG_LEVEL": "warning",
+    }
+    arguments = ["--interface", "asgi", "--factory", "--port", str(PORT), "bench.service:app"]
+    server = subprocess.Popen([sys.executable, "-m", "granian", *arguments], env=environment)
+    try:
+        for _ in range(600):
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(f"{BASE}/health/ready", timeout=5).status_code == 200:
+                    break
+            time.sleep(0.1)
+        yield
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def rate(clients: int, send: Callable[[httpx.Client], httpx.Response]) -> float:
+    """Requests per second of so many clients, each with a connection kept alive."""
+    counts, end = [0] * clients, time.perf_counter() + SECONDS
+
+    def work(number: int) -> None:
+        with httpx.Client(base_url=BASE, timeout=60) as client:
+            while time.perf_counter() < end:
+                send(client).raise_for_status()
+                counts[number] += 1
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / SECONDS
+
+
+def p99_ms(send: Callable[[httpx.Client], httpx.Response], busy: threading.Event | None) -> float:
+    """The 99th percentile of the time of a request, one after the other, while `busy` is set."""
+    times: list[float] = []
+    end = time.perf_counter() + SECONDS
+    with httpx.Client(base_url=BASE, timeout=60) as client:
+        while (busy.is_set() if busy else time.perf_counter() < end) or len(times) < 20:
+            began = time.perf_counter()
+            send(client)
+            times.append((time.perf_counter() - began) * 1e3)
+            time.sleep(0.005)
+    return statistics.quantiles(times, n=100)[98]
+
+
+def ratios() -> None:
+    body = json.dumps(QUESTION).encode()
+    kind = {"Content-Type": "application/json"}
+    stored = httpx.post(f"{BASE}/v1/scenarios", content=body, headers=kind).headers["location"]
+    sends: dict[str, Callable[[httpx.Client], httpx.Response]] = {
+        "POST /noop": lambda client: client.post("/noop", content=body, headers=kind),
+        "POST /v1/plans": lambda client: client.post("/v1/plans", content=body, headers=kind),
+        "GET /v1/scenarios/{id}": lambda client: client.get(stored),
+    }
+    for clients in (1, 8, 32):
+        rates = {name: rate(clients, send) for name, send in sends.items()}
+        least = rates["POST /noop"]
+        shown = ", ".join(f"{name} {each / least:.2f}" for name, each in rates.items())
+        print(f"requests/s over those of a route that does nothing, {clients} clients: {shown}")
+
+
+def beside_sweeps() -> None:
+    sends: dict[str, Callable[[httpx.Client], httpx.Response]] = {
+        "GET /health/live": lambda client: client.get("/health/live"),
+        "POST /v1/plans": lambda client: client.post("/v1/plans", json=QUESTION),
+    }
+    for name, send in sends.items():
+        idle, busy = p99_ms(send, None), threading.Event()
+        busy.set()
+
+        def sweep() -> None:
+            httpx.post(f"{BASE}/v1/sweeps", json=SWEEP, timeout=300).raise_for_status()
+
+        def all_sweeps(flag: threading.Event = busy) -> None:
+            threads = [threading.Thread(target=sweep) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            flag.clear()
+
+        sweeps = threading.Thread(target=all_sweeps)
+        sweeps.start()
+        beside = p99_ms(send, busy)
+        sweeps.join()
+        print(
+            f"p99 of {name} beside two sweeps of 100,000 rows over that of an idle service: "
+            f"{beside / idle:.1f} ({idle:.1f} ms idle)"
+        )
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory)):
+        ratios()
+        beside_sweeps()
