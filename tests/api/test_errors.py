@@ -88,7 +88,7 @@ def test_every_route_and_code(keyed: Keyed, ids: dict[str, str]) -> None:
     assert tried > 120
 
 
-@pytest.mark.parametrize("path", ["/", "/nope", "/v1", "/v1/plans/x", "/v1/scenarios/a/b/c"])
+@pytest.mark.parametrize("path", ["/nope", "/v1", "/v1/plans/x", "/v1/scenarios/a/b/c"])
 def test_unknown_paths(shared: Client, path: str) -> None:
     check(shared.get(path), 404)
 
