@@ -69,6 +69,10 @@ GROUPS: tuple[tuple[str, tuple[Input, ...]], ...] = (
     (
         "Requests",
         (
+            Input("users", "Users", "of all replicas", numeric=True),
+            Input("think_time_s", "Think time", "s"),
+            Input("requests_per_s", "Requests", "per second"),
+            Input("arrival_cv", "Arrival spread", "cv"),
             Input("concurrency", "Concurrency", "clients", numeric=True),
             Input("isl", "Input length", "tokens", "1k, lognormal:1024:0.6, uniform:100:2000"),
             Input("osl", "Output length", "tokens", "likewise"),
@@ -82,6 +86,8 @@ GROUPS: tuple[tuple[str, tuple[Input, ...]], ...] = (
         (
             Input("tpot_ms", "TPOT at most", "ms"),
             Input("ttft_ms", "TTFT at most", "ms"),
+            Input("e2e_ms", "Whole request at most", "ms"),
+            Input("tokens_per_s_per_user", "Tokens/s per user at least"),
             Input("percentile", "At percentile", "of the uncertainty"),
         ),
     ),

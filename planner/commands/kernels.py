@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 TYPED = ("gemm", "gemv", "add", "rmsnorm", "softmax", "swiglu", "activation")
 """Kernels that are given by their sizes alone."""
-WAYS = {"naive": "naive", "tiled": "tiled", "fused": "fused"}
+MANY = ("gemm", "gemv", "attention")
+"""Kernels with more sizes than a count of elements."""
+WAYS = ("naive", "tiled", "fused")
 EXAMPLES = """\b
 Examples:
   planner kernels llama-3.1-70b-instruct --gpu h100-sxm5 --batch 64
@@ -52,7 +55,7 @@ def typed_options(function: Any) -> Any:
 @typed_options
 @click.option(
     "--attention",
-    type=click.Choice(list(WAYS)),
+    type=click.Choice(WAYS),
     help="One attention over --context tokens, all its scores kept, tiled or fused.",
 )
 @click.option("--heads", type=Whole(), default=1, help="Heads of --attention.")
@@ -111,10 +114,12 @@ def command(
 
 
 def _sizes(name: str, text: str) -> list[int]:
+    """Return the sizes in a text; a count may be a product, as in 8192x8192."""
     try:
-        return [whole(part) for part in text.replace("x", ",").split(",")]
+        sizes = [whole(part) for part in text.replace("x", ",").split(",")]
     except InvalidInput as error:
         raise click.UsageError(f"{name}: {error}") from None
+    return sizes if name in MANY else [math.prod(sizes)]
 
 
 def _print_typed(result: TypedKernel, attention: str | None) -> None:

@@ -56,13 +56,13 @@ def print_table(
     """
     lines = [tuple(columns), *(tuple(row) for row in rows)]
     if title:
-        _print_text(title)
+        print_text(title)
     widths = fitted(list(zip(*lines, strict=True)))
     for number, line in enumerate(lines):
         for cells in _folded(line, widths):
             _print_cells(cells, widths, head=number == 0)
     if legend:
-        _print_text(legend, dim=True)
+        print_text(legend, dim=True)
 
 
 def fitted(columns: Sequence[Sequence[str]]) -> list[int]:
@@ -118,7 +118,8 @@ def _print_cells(cells: Sequence[str], widths: Sequence[int], *, head: bool) -> 
     click.echo((" " * GAP).join(shown).rstrip())
 
 
-def _print_text(text: str, *, dim: bool = False) -> None:
+def print_text(text: str, *, dim: bool = False) -> None:
+    """Print a sentence, folded to the line."""
     for line in textwrap.wrap(text, line_width(), break_on_hyphens=False):
         click.secho(line, dim=dim and sys.stdout.isatty())
 

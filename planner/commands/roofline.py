@@ -9,7 +9,7 @@ import click
 
 from planner.commands.completion import accelerators
 from planner.commands.options import json_option
-from planner.commands.output import print_table
+from planner.commands.output import print_table, print_text
 from planner.units import number, scaled
 
 EXAMPLES = """\b
@@ -58,24 +58,30 @@ LEGEND = (
 
 def _print(rows: list[dict[str, Any]], legend: str) -> None:
     print_table(
-        ("gpu", "format", "peak", "bandwidth", "ridge", "measured", "measured", "ridge"),
+        ("gpu", "format", "FLOP/s", "B/s", "ridge", "measured", "measured", "ridge"),
         [
             (
                 row["gpu"],
                 row["format"],
                 scaled(row["peak_flops_per_s"], ""),
-                scaled(row["bandwidth_bytes_per_s"], "B/s"),
+                scaled(row["bandwidth_bytes_per_s"], ""),
                 number(row["ridge_point"], 4),
                 _reached(row["measured_flops_per_s"], row["peak_flops_per_s"], ""),
-                _reached(
-                    row["measured_bandwidth_bytes_per_s"], row["bandwidth_bytes_per_s"], "B/s"
-                ),
+                _reached(row["measured_bandwidth_bytes_per_s"], row["bandwidth_bytes_per_s"], ""),
                 number(row["measured_ridge_point"]),
             )
             for row in rows
         ],
         legend=legend,
     )
+    machines = dict.fromkeys(row["gpu"] for row in rows)
+    if len(machines) == 1:
+        tokens = ", ".join(
+            f"{row['format']} {row['crossover_tokens']:.0f}"
+            for row in rows
+            if row["crossover_tokens"] is not None
+        )
+        print_text(f"tokens at which weights stop binding, both in one format: {tokens}")
 
 
 def _reached(value: float | None, specified: float, unit: str) -> str:

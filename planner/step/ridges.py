@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.hw import Accelerator, get_accelerator, list_accelerators
+from planner.precision import FORMATS
 
 
 def ridges(gpus: Sequence[str | dict[str, Any]] = ()) -> list[dict[str, Any]]:
@@ -28,6 +29,16 @@ def other_bandwidths(
     ]
 
 
+def crossover_tokens(accelerator: Accelerator, name: str) -> float | None:
+    """Return the tokens of a step at which a weight's arithmetic takes as long as reading it [-].
+
+    A token does 2 FLOPs with each weight, so ridge·bytes/2, with weights and arithmetic in one
+    format; None for a format that no weight is stored in.
+    """
+    stored = FORMATS.get(name)
+    return None if stored is None else accelerator.ridge_point(name) * stored.bytes / 2
+
+
 def _rows(chosen: Sequence[Accelerator]) -> list[dict[str, Any]]:
     rows = []
     for accelerator in chosen:
@@ -41,6 +52,7 @@ def _rows(chosen: Sequence[Accelerator]) -> list[dict[str, Any]]:
                     "peak_flops_per_s": peak,
                     "bandwidth_bytes_per_s": accelerator.bandwidth_bytes_per_s,
                     "ridge_point": accelerator.ridge_point(name),
+                    "crossover_tokens": crossover_tokens(accelerator, name),
                     "measured_flops_per_s": peaks[name].value if name in peaks else None,
                     "measured_bandwidth_bytes_per_s": bandwidth.value if bandwidth else None,
                     "measured_ridge_point": measured.get(name),
