@@ -43,7 +43,7 @@ COMPILE := uv pip compile pyproject.toml --universal --python-version 3.11 --gen
 
 lock: ## Compile both lock files from pyproject.toml: all, and what the image runs (needs uv)
 	$(COMPILE) --all-extras --output-file requirements.lock
-	$(COMPILE) --extra service --extra postgres --extra tables --extra build \
+	$(COMPILE) --extra service --extra postgres --extra tables --extra page --extra build \
 		--constraint requirements.lock --output-file requirements-service.lock
 
 $(STAMP): requirements.lock pyproject.toml

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,14 +17,21 @@ from litestar.plugins.pydantic import PydanticInitPlugin
 from litestar.routes import HTTPRoute
 from litestar.types import Receive, Scope, Send
 
+from api.agents.mount import agent_routes
 from api.catalog.controllers import AcceleratorController, EngineController, ModelController
 from api.catalog.service import Catalog
+from api.checks.controllers import CheckController
+from api.checks.service import Checks
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
+from api.lanes import Lanes, Processes
 from api.measurements.calibrations import Calibrations
 from api.measurements.controllers import MeasurementController
 from api.measurements.service import MeasuredRuns
 from api.openapi import complete, openapi_config, swagger_files
+from api.page.controllers import ROUTES as PAGES
+from api.page.controllers import page_files
+from api.page.service import Pages
 from api.plans.controllers import PlanController
 from api.plans.service import Plans
 from api.scenarios.controllers import ScenarioController
@@ -54,7 +62,9 @@ CONTROLLERS = (
     EngineController,
     ScenarioController,
     ComparisonController,
+    CheckController,
     SystemController,
+    *PAGES,
 )
 
 
@@ -77,9 +87,10 @@ def create_app(settings: Settings | None = None) -> Application:
     settings = settings or Settings()
     log.configure(settings.log_level)
     metrics = Metrics()
+    tools, beside = agent_routes(settings)
     app = Application(
-        route_handlers=[*CONTROLLERS, _importer(settings), swagger_files()],
-        lifespan=[_store],
+        route_handlers=[*CONTROLLERS, _importer(settings), swagger_files(), page_files(), *tools],
+        lifespan=[_store, *beside],
         state=State({"services": None, "settings": settings, "metrics": metrics}),
         dependencies={
             **{name: Provide(make, sync_to_thread=False) for name, make in SERVICES.items()},
@@ -124,13 +135,19 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     else:
         migrate.require(settings)
     database = Database(settings)
-    calibrations = Calibrations(database, settings)
-    app.state.services = Services(settings, database, calibrations)
+    processes = Processes(settings.lane_long, preload="api.plans.warm")
+    calibrations = Calibrations(database, settings, processes)
+    lanes = Lanes(settings)
+    asyncio.get_running_loop().set_default_executor(lanes)
+    app.state.services = Services(settings, database, calibrations, lanes, processes)
+    app.state.metrics.watch(lanes)
     try:
-        calibrations.load()
+        calibrations.start()
         forget(database, settings.idempotency_hours)
         yield
     finally:
+        calibrations.stop()
+        lanes.shutdown()
         database.close()
 
 
@@ -159,6 +176,10 @@ def _comparisons(request: AnyRequest) -> Comparisons:
     return Comparisons(services(request), caller(request))
 
 
+def _checks(request: AnyRequest) -> Checks:
+    return Checks(services(request), caller(request).workspace)
+
+
 def _measured(request: AnyRequest) -> MeasuredRuns:
     return MeasuredRuns(services(request).calibrations, caller(request).workspace)
 
@@ -167,13 +188,19 @@ def _workspaces(request: AnyRequest) -> Workspaces:
     return Workspaces(services(request), caller(request).workspace)
 
 
+def _pages(request: AnyRequest) -> Pages:
+    return Pages(services(request), caller(request))
+
+
 SERVICES = {
     "catalog": _catalog,
     "plans": _plans,
     "scenarios": _scenarios,
     "comparisons": _comparisons,
+    "checks": _checks,
     "measured": _measured,
     "workspaces": _workspaces,
+    "pages": _pages,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from litestar.connection import ASGIConnection
 
+from api.lanes import Lanes, Processes
 from api.measurements.calibrations import Calibrations
 from api.settings import Settings
 from api.store import Database
@@ -14,11 +15,13 @@ from api.store import Database
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Settings, the store, and the calibration of each workspace."""
+    """Settings, the store, the calibration of each workspace, and where work is done."""
 
     settings: Settings
     database: Database
     calibrations: Calibrations
+    lanes: Lanes
+    processes: Processes
 
 
 def services(connection: ASGIConnection[Any, Any, Any, Any]) -> Services:

@@ -52,6 +52,27 @@ class Settings(BaseSettings):
     busy_timeout_ms: int = Field(
         5_000, ge=0, le=60_000, description="wait for a locked SQLite file [ms]"
     )
+    statement_timeout_ms: int = Field(
+        15_000, ge=0, description="longest statement on Postgres, 0 for no limit [ms]"
+    )
+    lock_timeout_ms: int = Field(
+        5_000, ge=0, description="longest wait for a lock on Postgres, 0 for no limit [ms]"
+    )
+    idle_transaction_timeout_ms: int = Field(
+        60_000, ge=0, description="longest idle transaction on Postgres, 0 for no limit [ms]"
+    )
+    lane_compute: int = Field(
+        4, ge=1, le=64, description="requests that only compute, at once per process"
+    )
+    lane_store: int = Field(
+        8, ge=1, le=64, description="requests that use the store, at once per process"
+    )
+    lane_long: int = Field(
+        2, ge=1, le=64, description="worker processes for sweeps and refits, per process"
+    )
+    lane_waiting: int = Field(
+        4, ge=0, le=100, description="requests that wait for each place of a lane before 503"
+    )
     pool_size: int = Field(10, ge=1, le=100, description="database connections kept per process")
     idempotency_hours: int = Field(48, ge=1, description="how long an Idempotency-Key counts [h]")
     log_level: Literal["debug", "info", "warning", "error"] = Field(

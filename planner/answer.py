@@ -40,6 +40,39 @@ class Limits(Answer):
     knee_batch: int
 
 
+class Meets(Answer):
+    """How one limit of the scenario is met: by its batch, or by its requests under load."""
+
+    limit: Literal["tpot_ms", "ttft_ms"]
+    """Field of the scenario that sets it."""
+    limit_ms: float
+    value_ms: float
+    """Predicted time at the percentile."""
+    percentile: float
+    """Of the prediction's uncertainty, not of requests."""
+    probability: float
+    """Of the time being within the limit, given that uncertainty."""
+    ok: bool
+    """Whether `value_ms` is within the limit."""
+    batch: int | None = None
+    """Batch in question: the scenario's largest, or 1 where it names none; null under load."""
+    max_batch: int | None = None
+    """Largest batch that fits and is within the limit, 0 where none is; null under load."""
+    concurrency: int | None = None
+    """Clients in question; null for a batch."""
+    max_concurrency: int | None = None
+    """Most clients within the limit, 16,384 at most, 0 where none is; null for a batch."""
+
+
+class Verdict(Answer):
+    """The answer in short."""
+
+    fits: bool
+    """Whether memory holds the scenario's largest batch; without a batch, one sequence."""
+    meets: list[Meets]
+    """One for each limit on time; empty where the scenario has none."""
+
+
 class SettingAnswer(Answer):
     """A setting of the engine's memory as it was used."""
 
@@ -191,6 +224,7 @@ class Plan(Answer):
     """The answer to a scenario."""
 
     scenario: Scenario
+    verdict: Verdict
     limits: Limits
     memory: MemoryAnswer
     points: list[Point]

@@ -230,6 +230,36 @@ def attention(
     return Work(4.0 * heads * tokens * tokens * head_dim, value_bytes * heads * traffic)
 
 
+def attention_traffic(
+    tokens: Numeric,
+    head_dim: Numeric,
+    heads: Numeric = 1,
+    value_bytes: float = 2.0,
+    tile: Numeric = 1,
+) -> Numeric:
+    """Return the bytes attention moves where each tile of queries reads all keys and values [byte].
+
+    bytes = value_bytes·heads·(2·tokens·head_dim + 2·tokens²·head_dim/tile): scores stay on chip, Q
+    and the output move once, K and V once a tile (Dao et al., "FlashAttention", 2022, without a
+    cache that holds K and V). A tile of all tokens is the fused kernel.
+
+    Args:
+        tokens: Length of the sequence, N [token].
+        head_dim: Width of a head, d [-].
+        heads: Heads [-].
+        value_bytes: Size of a value [byte].
+        tile: Queries of a tile [token].
+
+    Example:
+        A head of 128 over 4096 tokens in tiles of 128: 2·(2·4096·128 + 2·4096²·128/128).
+
+        >>> float(attention_traffic(4096, 128, tile=128))
+        69206016.0
+    """
+    once = 2 * tokens * head_dim
+    return value_bytes * heads * (once + once * tokens / np.minimum(tile, tokens))
+
+
 def expected_distinct_experts(experts: Numeric, top_k: Numeric, tokens: Numeric) -> Numeric:
     """Return the experts hit at least once by tokens routed uniformly [-].
 

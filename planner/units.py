@@ -61,4 +61,4 @@ def percent(value: float) -> str:
 
 def _significant(value: float, digits: int) -> str:
     text = f"{value:.{digits}g}"
-    return f"{value:.0f}" if "e" in text else text
+    return f"{value:.0f}" if "e+" in text else text

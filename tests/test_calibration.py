@@ -98,14 +98,17 @@ def test_every_case_has_an_interval_and_says_how_near_it_is() -> None:
         note = next(n.text for n in found.notes if n.code == "nearness")
         spread = found.points[0].tpot_s
         assert spread.p10 < spread.p50 < spread.p90
-        return note.rpartition(": ")[2], spread.p90 / spread.p10
+        near = note.rpartition(": ")[2].partition(",")[0]
+        return near, spread.p90 / spread.p10
 
     measured = asked("meta-llama/Llama-3.1-70B-Instruct", "h200-sxm")
     gpu_only = asked("Qwen/Qwen3-235B-A22B", "h200-sxm")
     family = asked("meta-llama/Llama-3.1-70B-Instruct", "b300-sxm")
     datasheet = asked("meta-llama/Llama-3.1-70B-Instruct", "mi355x")
     assert [case[0] for case in (measured, gpu_only, family, datasheet)] == list(NEARNESS)
-    assert measured[1] < gpu_only[1] <= datasheet[1] * 1.05
+    # No set-up of a user's own is surer than a source left out.
+    assert measured[1] <= gpu_only[1] * (1 + 1e-9)
+    assert gpu_only[1] <= datasheet[1] * 1.05
 
 
 OWN = {

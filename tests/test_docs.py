@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from planner.answer import Answer, Limits, MemoryAnswer, Serving
 from planner.cli import main
 from tests.scripts import script
 
 ROOT = Path(__file__).parents[1]
 FLOW = script("draw_flow")
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")]
+ANSWERS: dict[str, type[Answer]] = {"memory": MemoryAnswer, "serving": Serving, "limits": Limits}
+"""Parts of an answer whose fields pages name: `memory.max_batch`."""
 README = ROOT.joinpath("README.md").read_text("utf-8")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PLACE = re.compile(r"[A-Z]{3,}")
@@ -85,11 +88,12 @@ def _members(node: ast.ClassDef) -> set[str]:
 
 
 def test_the_functions_of_the_formulas_exist() -> None:
-    """`roofline.Roof.ridge`, or the end of a longer name: `loading.loaded_bytes`."""
+    """`roofline.Roof.ridge`, the end of a longer name, `loading.loaded_bytes`, or of an answer."""
     text = ROOT.joinpath("docs/physics.md").read_text("utf-8")
     named = set(re.findall(r"`([a-z_]+(?:\.[A-Za-z_]\w*)+)`", text))
     named -= {name for name in named if name.endswith((".py", ".md"))}
     known = _definitions() | {_module(path) for path in (ROOT / "planner").rglob("*.py")}
+    known |= {f"{part}.{name}" for part, model in ANSWERS.items() for name in model.model_fields}
     lost = [n for n in sorted(named) if not any(f".{k}".endswith(f".{n}") for k in known)]
     assert lost == []
 
@@ -148,7 +152,7 @@ PLACES = {
 }
 COMMANDS = [
     command.strip()
-    for block in blocks(README.partition("## Serve")[0], "sh")
+    for block in blocks(README.partition("## Check")[0], "sh")
     for line in block.splitlines()
     for command in line.partition("#")[0].split(";")
     if command.startswith(("planner", " planner"))

@@ -92,3 +92,44 @@ def test_a_plan_tells_the_levers_of_its_last_point() -> None:
     point = defaults.points[-1]
     last = BASE.model_copy(update={"batch": [point.batch], "context": [point.context]})
     assert defaults.advice == list(advise(last))
+
+
+def test_the_verdict_says_what_the_notes_say() -> None:
+    deployment = deployment_of(BASE)
+    limit_s = float(deployment.time_s(20.0, 8192.0)) * 1.0001
+    question = BASE.model_copy(update={"batch": [64], "context": [8192], "tpot_ms": limit_s * 1e3})
+    answer = plan(question)
+    (meets,) = answer.verdict.meets
+    assert (meets.limit, meets.batch, meets.max_batch, meets.ok) == ("tpot_ms", 64, 20, False)
+    assert meets.value_ms == pytest.approx(answer.points[0].tpot_s.p50 * 1e3)
+    assert answer.verdict.fits == (answer.memory.max_batch >= 64)
+    assert plan(BASE).verdict.meets == []
+
+
+@pytest.mark.parametrize("share", [10, 50, 90])
+def test_the_probability_of_a_limit_at_a_percentile_is_that_percentile(share: int) -> None:
+    question = BASE.model_copy(update={"batch": [8], "context": [8192]})
+    limit_ms = getattr(plan(question).points[0].tpot_s, f"p{share}") * 1e3
+    (meets,) = plan(question.model_copy(update={"tpot_ms": limit_ms})).verdict.meets
+    assert meets.probability == pytest.approx(share / 100, abs=1e-6)
+    load = {"concurrency": 16, "isl": 1024, "osl": 256}
+    serving = plan(BASE.model_copy(update=load)).serving
+    assert serving is not None
+    limits = {
+        "tpot_ms": getattr(serving.tpot_s, f"p{share}") * 1e3,
+        "ttft_ms": getattr(serving.ttft_s, f"p{share}") * 1e3,
+    }
+    under_load = plan(BASE.model_copy(update={**load, **limits})).verdict.meets
+    assert [one.limit for one in under_load] == ["tpot_ms", "ttft_ms"]
+    for one in under_load:
+        assert one.probability == pytest.approx(share / 100, abs=1e-6)
+        assert one.concurrency == 16
+        assert one.batch is None
+
+
+def test_without_a_batch_the_verdict_has_the_largest_within_the_limit() -> None:
+    question = BASE.model_copy(update={"context": [8192], "tpot_ms": 1000.0})
+    answer = plan(question)
+    (meets,) = answer.verdict.meets
+    assert (meets.batch, meets.ok, answer.verdict.fits) == (1, True, True)
+    assert meets.max_batch == answer.memory.max_batch

@@ -1,11 +1,11 @@
-"""Write tests/models/derived_truth.csv.gz from parameters counted on built networks.
+"""Add parameters counted on built networks to tests/models/derived_truth.csv.gz.
 
     python tools/import_derived.py FILE.jsonl …
 
-Each line of a FILE is an object with model_type, variant, class, total_params and config: a
-configuration as its class saved it, built on the meta device by the reference library. Kept of a
-config are the fields that this project's importer reads, or all but the plainly harmless where it
-refuses it.
+Each line of a FILE is an object with model_type, class, total_params and config: a configuration as
+its class saved it, built on the meta device by the reference library. What is in the table stays;
+a config that it has already is not taken twice. Kept of a config are the fields that this project's
+importer reads, or all but the plainly harmless where it refuses it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -73,29 +73,42 @@ def reduced(config: dict[str, Any]) -> dict[str, Any]:
     return kept if same else config
 
 
-def rows(paths: list[Path]) -> Iterator[tuple[str, int, int, int, str]]:
-    """Yield a row a configuration; variants of later files count on from 10, 20…"""
-    for number, path in enumerate(paths):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            entry = json.loads(line)
-            config = plain(entry["config"])
-            alone = any(word in entry["class"] for word in TEXT_ONLY)
-            text_only = alone and "text_config" in config and entry["model_type"] != "fuyu"
-            yield (
-                entry["model_type"],
-                entry["variant"] + 10 * number,
-                entry["total_params"],
-                int(text_only),
-                json.dumps(reduced(config), separators=(",", ":")),
-            )
+Row = tuple[str, int, int, int, str]
+HEAD = ("model_type", "variant", "total_params", "text_only", "config")
+
+
+def on_record() -> list[Row]:
+    """Return the rows of the table."""
+    with gzip.open(OUT, "rt", encoding="utf-8", newline="") as lines:
+        _, *table = csv.reader(lines)
+    return [
+        (name, int(n), int(total), int(alone), config) for name, n, total, alone, config in table
+    ]
+
+
+def added(table: list[Row], entries: Iterable[dict[str, Any]]) -> list[Row]:
+    """Return the table with the entries that it has not, each under its type's next number."""
+    rows = list(table)
+    for entry in entries:
+        model_type, config = entry["model_type"], plain(entry["config"])
+        text = json.dumps(reduced(config), separators=(",", ":"))
+        numbers = [row[1] for row in rows if row[0] == model_type]
+        if any((row[0], row[4]) == (model_type, text) for row in rows):
+            continue
+        alone = any(word in entry["class"] for word in TEXT_ONLY)
+        text_only = alone and "text_config" in config and model_type != "fuyu"
+        number = max(numbers, default=0) + 1  # 0 is a class as it is by default
+        rows.append((model_type, number, entry["total_params"], int(text_only), text))
+    return sorted(rows)
 
 
 def main(paths: list[Path]) -> None:
     """Write the table."""
+    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(("model_type", "variant", "total_params", "text_only", "config"))
-    table.writerows(sorted(rows(paths)))
+    table.writerow(HEAD)
+    table.writerows(added(on_record(), map(json.loads, lines)))
     OUT.write_bytes(gzip.compress(text.getvalue().encode(), 9, mtime=0))
     print(OUT.stat().st_size, "bytes")
 

@@ -1,9 +1,9 @@
-"""Write planner/models/facts.json: the facts of every catalogue model, for lists.
+"""Write planner/models/listing.json: the facts of every catalogue model, for lists.
 
     python tools/index_models.py
 
 Needs only the repository. To be run after a change of the catalogue's data, or of how the facts of
-a model are worked out; tests/models/test_facts.py compares the file with the models.
+a model are worked out; tests/models/test_listing.py compares the file with the models.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from planner.models import describe, list_models
-from planner.models.facts import FILE
+from planner.models.listing import FILE
 
 
 def main() -> None:

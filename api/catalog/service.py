@@ -31,7 +31,7 @@ from planner import hw, models
 from planner.engines import describe as engines
 from planner.engines.names import edition as engine_edition
 from planner.engines.profiles import get_engine
-from planner.models.facts import all_facts, list_facts
+from planner.models.listing import all_facts, list_facts
 
 Facts = ModelFacts | AcceleratorFacts
 

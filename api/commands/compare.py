@@ -44,7 +44,7 @@ def command(
 
 def _here(body: dict[str, Any], form: str) -> str:
     """Compare in this process: no scenario is a stored one."""
-    from planner.compare import ComparisonRequest, compare, to_csv, to_markdown
+    from planner.plans.compare import ComparisonRequest, compare, to_csv, to_markdown
     from planner.scenario import Scenario
 
     scenarios = [Scenario.model_validate(item) for item in body["scenarios"]]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypeVar
 
 import click
 
 from api.commands.settings import load_settings
+
+T = TypeVar("T")
 
 
 @click.group()
@@ -23,12 +27,39 @@ def upgrade(revision: str) -> None:
 
 @command.command("downgrade")
 @click.argument("revision")
-def downgrade(revision: str) -> None:
+@click.option("--yes", is_flag=True, help="Do not ask before data are lost.")
+def downgrade(revision: str, yes: bool) -> None:
     """Migrate back to REVISION; -1 is one back, base is nothing.
 
-    The data of the later revisions are lost.
+    The data of the later revisions are lost: it names them and asks first.
     """
+    from api.store import migrate
+
+    gone = _one_line(lambda: migrate.lost(load_settings(), revision))
+    if gone and not yes:
+        named = ", ".join(f"{name} ({count} rows)" for name, count in gone.items())
+        click.confirm(f"this drops {named}; go on?", abort=True)
     _migrate("downgrade", revision)
+
+
+@command.command("backup")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup_command(file: Path) -> None:
+    """Write the whole store to FILE, as it is at one moment; the service may go on."""
+    from api.store.backup import backup
+
+    counts = _one_line(lambda: backup(load_settings(), file))
+    click.echo(f"{file}: {counts.total()} rows")
+
+
+@command.command("restore")
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+def restore_command(file: Path) -> None:
+    """Fill an empty store from FILE, on either database, all of it or nothing."""
+    from api.store.backup import restore
+
+    counts = _one_line(lambda: restore(load_settings(), file))
+    click.echo(f"{counts.total()} rows restored")
 
 
 @command.command("check")
@@ -47,15 +78,23 @@ def check() -> None:
 
 
 def _migrate(direction: Literal["upgrade", "downgrade"], revision: str) -> None:
-    from alembic.util import CommandError
-    from sqlalchemy.exc import SQLAlchemyError
-
     from api.store import migrate
 
     settings = load_settings()
     move = migrate.upgrade if direction == "upgrade" else migrate.downgrade
+    _one_line(lambda: move(settings, revision))
+    click.echo(f"at revision {migrate.current(settings)}")
+
+
+def _one_line(work: Callable[[], T]) -> T:
+    """Return what `work` does; what goes wrong with a store is one line."""
+    from alembic.util import CommandError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from api.store.backup import BadBackup
+    from api.store.migrate import WrongRevision
+
     try:
-        move(settings, revision)
-        click.echo(f"at revision {migrate.current(settings)}")
-    except (CommandError, SQLAlchemyError, OSError) as error:
+        return work()
+    except (BadBackup, CommandError, WrongRevision, SQLAlchemyError, OSError) as error:
         raise click.ClickException(f"store: {str(error).splitlines()[0]}") from None

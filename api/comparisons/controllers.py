@@ -13,7 +13,7 @@ from api.comparisons.service import PATH, Comparisons
 from api.web.accept import CSV, JSON, MARKDOWN, choose
 from api.web.idempotency import Once
 from api.web.parameters import Cursor, IdempotencyKey, Limit
-from planner.compare import to_csv, to_markdown
+from planner.plans.compare import to_csv, to_markdown
 
 OFFERED = (JSON, MARKDOWN, CSV)
 Service = NamedDependency[Comparisons]

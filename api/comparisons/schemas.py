@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.answer import Answer
-from planner.compare.answers import MOST_SCENARIOS, Comparison, Prices
+from planner.plans.compare.answers import MOST_SCENARIOS, Comparison, Prices
 from planner.scenario import Scenario, Short
 
 

@@ -22,7 +22,7 @@ from api.web.call import call_planner
 from api.web.context import Caller
 from api.web.idempotency import Once, StoredResponse, write_once
 from api.web.problem import Problem, not_found, over_limit, rejected
-from planner.compare import Comparison, ComparisonRequest, compare
+from planner.plans.compare import Comparison, ComparisonRequest, compare
 from planner.scenario import Scenario
 
 PATH = "/v1/comparisons"

@@ -52,7 +52,7 @@ class MeasurementController(Controller):
     @post(
         operation_id="createMeasurement",
         sync_to_thread=True,
-        opt={"consumes": (JSON, *JSON_LINES, CSV)},
+        opt={"consumes": (JSON, *JSON_LINES, CSV), "lane": "refit"},
     )
     def create(
         self,
@@ -76,7 +76,12 @@ class MeasurementController(Controller):
         """Read a measurement with the runs that were read from it."""
         return measured.get(measurement_id)
 
-    @delete("/{measurement_id:str}", operation_id="deleteMeasurement", sync_to_thread=True)
+    @delete(
+        "/{measurement_id:str}",
+        operation_id="deleteMeasurement",
+        sync_to_thread=True,
+        opt={"lane": "refit"},
+    )
     def remove(self, measurement_id: FromPath[str], measured: Service) -> None:
         """Delete a measurement; the calibration is refitted without it."""
         measured.delete(measurement_id)

@@ -11,19 +11,17 @@ from api.measurements.schemas import WorkspaceCalibration
 from api.web.call import call_planner
 from api.web.problem import over_limit
 from planner.calibration import shipped
-from planner.fitting.own import by_group, refit
+from planner.fitting.own import refit
 from planner.runs.entries import joined
 from planner.runs.rows import Row
 
 
-def fitted(measured: Mapping[str, Sequence[Row]], most: int) -> WorkspaceCalibration | None:
-    """Return what measurements make of the shipped calibration, None where there are none.
+def fitted(measured: Mapping[str, Sequence[Row]], most: int) -> WorkspaceCalibration:
+    """Return what measurements, one at least, make of the shipped calibration.
 
     The edition names how many measurements there are and a digest of the factors: the same factors
     have the same edition, in every workspace. Raises a 422 problem where no row can be predicted.
     """
-    if not measured:
-        return None
     rows = joined(row for measurement in measured.values() for row in measurement)
     if len(rows) > most:
         raise over_limit("results", len(rows), most, "PLANNER_MAX_MEASURED_RUNS")
@@ -39,7 +37,7 @@ def fitted(measured: Mapping[str, Sequence[Row]], most: int) -> WorkspaceCalibra
             "factors": factors,
             "errors": [
                 {**{k: v for k, v in asdict(one).items() if k != "rows"}, "runs": one.rows}
-                for one in by_group(rows, shipped(), refitted.factors)
+                for one in refitted.groups
             ],
             "notes": list(refitted.notes),
         }

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from api.measurements.calibrations import Calibrations
-from api.measurements.changes import MeasuredRows, StoreCalibration
+from api.measurements.changes import MeasuredRows, RowsChange
 from api.measurements.reading import read_body
 from api.measurements.schemas import (
     AddedMeasurement,
@@ -19,7 +19,7 @@ from api.measurements.schemas import (
 )
 from api.store.tables import MeasurementRow, new_id, now
 from api.web import cursor as cursors
-from api.web.idempotency import Once, StoredResponse, write_once
+from api.web.idempotency import Once, StoredResponse, replayed, write_in
 from api.web.problem import not_found
 from planner.benchmarks import Context
 from planner.runs.entries import entry_of
@@ -48,21 +48,20 @@ class MeasuredRuns:
             created_at=now(),
         )
 
-        def write(
-            calibration: WorkspaceCalibration | None, store_calibration: StoreCalibration
-        ) -> StoredResponse:
-            def make(session: Session) -> StoredResponse:
-                store_calibration(session)
-                session.add(row)
-                assert calibration is not None  # noqa: S101 - there is this measurement at least
-                added = AddedMeasurement(measurement=_measurement(row), calibration=calibration)
-                headers = {"Location": f"{PATH}/{row.id}"}
-                return StoredResponse(added.model_dump_json().encode(), headers=headers)
-
-            return write_once(self.database, once, make)
+        def make(session: Session, calibration: WorkspaceCalibration | None) -> StoredResponse:
+            session.add(row)
+            assert calibration is not None  # noqa: S101 - there is this measurement at least
+            added = AddedMeasurement(measurement=_measurement(row), calibration=calibration)
+            headers = {"Location": f"{PATH}/{row.id}"}
+            return StoredResponse(added.model_dump_json().encode(), headers=headers)
 
         return self.calibrations.change(
-            self.workspace, lambda rows: {**rows, row.id: read.rows}, write
+            self.workspace,
+            RowsChange(
+                after=lambda rows: {**rows, row.id: read.rows},
+                write=lambda session, own: write_in(session, once, lambda s: make(s, own)),
+                before=lambda: replayed(self.database, once),
+            ),
         )
 
     def delete(self, ident: str) -> None:
@@ -73,12 +72,10 @@ class MeasuredRuns:
                 raise not_found("measurement")
             return {key: runs for key, runs in rows.items() if key != ident}
 
-        def write(_: WorkspaceCalibration | None, store_calibration: StoreCalibration) -> None:
-            with self.database.writing() as session:
-                store_calibration(session)
-                session.delete(self._row(session, ident))
+        def write(session: Session, _: WorkspaceCalibration | None) -> None:
+            session.delete(self._row(session, ident))
 
-        self.calibrations.change(self.workspace, after, write)
+        self.calibrations.change(self.workspace, RowsChange(after, write))
 
     def get(self, ident: str) -> Measurement:
         """Return a measurement with its runs."""

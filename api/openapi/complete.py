@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from api.openapi.examples import EXAMPLES
+from api.openapi.schemas import prepared
 from api.web.accept import JSON
 from api.web.problem import MEDIA_TYPE, ProblemDetails
 
@@ -36,7 +37,7 @@ PROBLEMS = {
     422: "The body is read, but not acceptable; `errors` names the fields",
     428: "If-Match is missing",
     500: "The service failed",
-    503: "The store does not answer",
+    503: "The service is busy, or the store does not answer; try again after Retry-After",
 }
 TAG_HEADER = {"description": "revision, in quotes", "schema": {"type": "string"}}
 PLACE_HEADER = {"description": "path of what was made", "schema": {"type": "string"}}
@@ -52,7 +53,7 @@ def complete(app: Litestar, document: Schema) -> None:
     references, definitions = models_json_schema(
         list(dict.fromkeys(wanted)), ref_template=REF, by_alias=True
     )
-    document["components"]["schemas"] = definitions["$defs"]
+    document["components"]["schemas"] = prepared(definitions["$defs"])
     document["components"]["responses"] = {
         f"Problem{status}": _problem(text, references[ProblemDetails, "serialization"])
         for status, text in PROBLEMS.items()
@@ -99,10 +100,14 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
         shown = EXAMPLES[operation["operationId"]]
         operation["requestBody"] = {
             "required": True,
-            "content": {kind: _results(kind, shown) for kind in kinds},
+            "content": {JSON: _results(shown)},
+            # Generators of clients know no other type, and would leave out the operation.
+            "description": f"Also accepted: {', '.join(kind for kind in kinds if kind != JSON)}",
         }
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
+        if parameter["name"] == "If-Match":
+            parameter["required"] = True
     success = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
     for response in success.values():
         _describe_success(response, operation, handler, answer, references)
@@ -120,12 +125,10 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
         operation["security"] = []
 
 
-def _results(kind: str, example: Schema) -> Schema:
-    """Return what a body of results may be: JSON of many shapes, or text."""
-    if kind == JSON:
-        objects: Schema = {"type": "array", "items": {"type": "object"}, "minItems": 1}
-        return {"schema": {"anyOf": [{"type": "object"}, objects]}, "example": example}
-    return {"schema": {"type": "string"}}
+def _results(example: Schema) -> Schema:
+    """Return what a body of results may be: JSON of many shapes."""
+    objects: Schema = {"type": "array", "items": {"type": "object"}, "minItems": 1}
+    return {"schema": {"anyOf": [{"type": "object"}, objects]}, "example": example}
 
 
 def _describe_success(

@@ -53,6 +53,18 @@ EXAMPLES: dict[str, Any] = {
             {**SCENARIO, "name": "FP8", "weights": "fp8", "batch": [32]},
         ],
     },
+    "createCheck": {
+        "files": {
+            "start.sh": "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --max-model-len 32768"
+        },
+        "question": {
+            "gpu": "h100-sxm5",
+            "concurrency": 32,
+            "isl": 1024,
+            "osl": 256,
+            "tpot_ms": 40.0,
+        },
+    },
     "createModel": {"id": "my-finetune", "config": CONFIG},
     "createAccelerator": {
         "id": "h100-measured",

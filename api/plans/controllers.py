@@ -10,8 +10,8 @@ from litestar.params import FromQuery, JSONBody
 
 from api.plans.schemas import RooflineQuery
 from api.plans.service import Plans
-from api.plans.tables import OFFERED, to_csv, to_parquet
-from api.web.accept import CSV, JSON, choose
+from api.plans.tables import OFFERED
+from api.web.accept import JSON, choose
 from api.web.answer import as_json
 from planner.answer import Plan
 from planner.plans.recommend import Recommendation, RecommendationRequest
@@ -19,7 +19,7 @@ from planner.plans.sweep import SweepRequest, SweepResult
 from planner.scenario import Scenario
 from planner.step.placement import Roofline
 
-READ = {"scope": "read"}
+READ = {"scope": "read", "lane": "compute"}
 Service = NamedDependency[Plans]
 
 
@@ -41,17 +41,16 @@ class PlanController(Controller):
         operation_id="createSweep",
         sync_to_thread=True,
         status_code=200,
-        opt={**READ, "produces": OFFERED},
+        opt={**READ, "produces": OFFERED, "lane": "long"},
     )
     def sweep(
         self, request: Request[Any, Any, Any], data: JSONBody[SweepRequest], plans: Service
     ) -> Response[SweepResult]:
         """Answer every combination of the axes as columns; Accept chooses JSON, CSV or Parquet."""
-        result = plans.sweep(data)
         kind = choose(request.headers.get("accept"), OFFERED)
+        body = plans.sweep(data, kind)
         if kind == JSON:
-            return as_json(result)
-        body = to_csv(result) if kind == CSV else to_parquet(result)
+            return as_json(body)
         return Response(body, headers={"content-type": kind, "Vary": "Accept"})  # type: ignore[arg-type]
 
     @post(

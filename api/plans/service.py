@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from api.catalog.names import Name, Names, is_own, label
 from api.catalog.own import OwnObjects
 from api.plans.schemas import RooflineQuery
+from api.plans.work import answer_sweep
 from api.services import Services
 from api.web.call import call_planner
 from api.web.problem import over_limit
@@ -15,9 +16,12 @@ from planner.answer import Plan
 from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.plans.recommend import Recommendation, RecommendationRequest, recommend
-from planner.plans.sweep import SweepRequest, SweepResult, sweep
+from planner.plans.sweep import SweepRequest
 from planner.scenario import Scenario
 from planner.step.placement import Roofline, place
+
+SMALL = 500
+"""Rows of a sweep up to which a process of its own would take longer than the answer [-]."""
 
 
 class Plans:
@@ -26,7 +30,9 @@ class Plans:
     def __init__(self, services: Services, workspace: str) -> None:
         self.settings = services.settings
         self.names = Names(OwnObjects(services.database), workspace)
+        self.calibrations = services.calibrations
         self.calibrated = services.calibrations.used
+        self.processes = services.processes
 
     def plan(self, scenario: Scenario, advice: bool) -> Plan:
         """Return the plan of a scenario, with its levers if `advice`."""
@@ -37,8 +43,11 @@ class Plans:
         with self.calibrated(self.names.workspace):
             return self.names.plan(scenario, advice)[0]
 
-    def sweep(self, request: SweepRequest) -> SweepResult:
-        """Return the rows of a sweep; own accelerators may stand in its axis."""
+    def sweep(self, request: SweepRequest, kind: str) -> bytes:
+        """Return the rows of a sweep in a media type; own accelerators may stand in its axis.
+
+        A large sweep is answered in a process of its own.
+        """
         rows = _rows(request)
         if rows > self.settings.max_sweep_points:
             raise over_limit(
@@ -46,15 +55,14 @@ class Plans:
             )
         inlined = self.names.inline(request.scenario).scenario
         gpus = self._accelerators(request.gpu)
-        with self.calibrated(self.names.workspace):
-            result = call_planner(
-                sweep, request.model_copy(update={"scenario": inlined, "gpu": gpus})
-            )
-        # The accelerator is the outermost axis: its rows are together.
-        names = [label(gpu) for gpu in (*(request.gpu or ()),)] or [label(request.scenario.gpu)]
-        size = result.rows // len(names)
-        named = {"gpu": [name for name in names for _ in range(size)]}
-        return result.model_copy(update={"columns": {**result.columns, **named}})
+        labels = [label(gpu) for gpu in (*(request.gpu or ()),)] or [label(request.scenario.gpu)]
+        work = (
+            request.model_copy(update={"scenario": inlined, "gpu": gpus}),
+            labels,
+            self.calibrations.last(self.names.workspace),
+            kind,
+        )
+        return answer_sweep(*work) if rows <= SMALL else self.processes.run(answer_sweep, *work)
 
     def recommend(self, request: RecommendationRequest) -> Recommendation:
         """Return the batch to run on each accelerator of the request."""

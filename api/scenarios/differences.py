@@ -14,10 +14,11 @@ MOST = 500
 def differences(stored: dict[str, Any], recomputed: dict[str, Any]) -> tuple[list[Difference], int]:
     """Return the figures of two plans that differ, and how many more there are than are listed.
 
-    A field that an earlier release did not know counts as one that was left out: null.
+    A field that an earlier release did not know counts as one that was left out: null. A part of
+    the plan that it did not have is no difference.
     """
     before, after = (
-        dict(_leaves({k: v for k, v in plan.items() if k != "editions"}))
+        dict(_leaves({k: v for k, v in plan.items() if k in stored and k != "editions"}))
         for plan in (stored, recomputed)
     )
     changed = [

@@ -49,7 +49,7 @@ class Scenarios:
     def __init__(self, services: Services, workspace: str) -> None:
         self.database = services.database
         self.settings = services.settings
-        self.calibrated = services.calibrations.used
+        self.calibrated = services.calibrations.current
         self.workspace = workspace
         self.names = Names(OwnObjects(services.database), workspace)
 

@@ -35,18 +35,21 @@ class Database:
         with self._writers() as session, session.begin():
             yield session
 
-    def ping(self) -> None:
-        """Raise unless the database answers."""
+    def revision(self) -> str:
+        """Return the revision of the schema; raises unless the database answers."""
         with self.reading() as session:
-            session.execute(text("SELECT 1"))
+            return str(session.scalar(text("SELECT version_num FROM alembic_version")))
 
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
 
 
-def make_engine(settings: Settings) -> Engine:
-    """Return the engine of the configured database; JSON columns refuse NaN and Infinity."""
+def make_engine(settings: Settings, *, patient: bool = False) -> Engine:
+    """Return the engine of the configured database; JSON columns refuse NaN and Infinity.
+
+    A `patient` one has no timeouts on Postgres: migrations and backups take as long as they take.
+    """
     options: dict[str, Any] = {
         "json_serializer": functools.partial(json.dumps, allow_nan=False, ensure_ascii=False),
         "pool_size": settings.pool_size,
@@ -55,13 +58,24 @@ def make_engine(settings: Settings) -> Engine:
     }
     file = settings.sqlite_file
     if file is None:
-        return create_engine(
-            settings.url, pool_pre_ping=True, connect_args={"connect_timeout": 5}, **options
-        )
+        arguments: dict[str, Any] = {"connect_timeout": 5}
+        if not patient:
+            arguments["options"] = timeouts(settings)
+        return create_engine(settings.url, pool_pre_ping=True, connect_args=arguments, **options)
     file.parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(settings.url, connect_args={"check_same_thread": False}, **options)
     prepare_sqlite(engine, settings.busy_timeout_ms)
     return engine
+
+
+def timeouts(settings: Settings) -> str:
+    """Return Postgres' own limits on statements, locks and idle transactions [ms]."""
+    limits = {
+        "statement_timeout": settings.statement_timeout_ms,
+        "lock_timeout": settings.lock_timeout_ms,
+        "idle_in_transaction_session_timeout": settings.idle_transaction_timeout_ms,
+    }
+    return " ".join(f"-c {name}={value}" for name, value in limits.items())
 
 
 def prepare_sqlite(engine: Engine, busy_timeout_ms: int) -> None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import anyio.to_thread
 from litestar import Controller, Request, Response, get
-from sqlalchemy.exc import SQLAlchemyError
 
 from api.services import services
 from api.settings import Settings
+from api.system.health import check_ready
 from api.system.metrics import MEDIA_TYPE
 from api.web.context import caller
-from api.web.problem import Problem
 from planner.answer import Answer, Editions
 from planner.plans.editions import current_editions
 
 AnyRequest = Request[Any, Any, Any]
 PUBLIC = {"public": True}
+COMPUTE = {"lane": "compute"}
 LIMITS = {name for name in Settings.model_fields if name.startswith("max_")}
 """Settings that bound what a request may ask for."""
 
@@ -48,13 +47,8 @@ class SystemController(Controller):
 
     @get("/health/ready", operation_id="ready", opt=PUBLIC)
     async def ready(self, request: AnyRequest) -> Health:
-        """Say that the store answers too; 503 otherwise."""
-        database = services(request).database
-        try:
-            with anyio.fail_after(2):
-                await anyio.to_thread.run_sync(database.ping, abandon_on_cancel=True)
-        except (SQLAlchemyError, OSError, TimeoutError):
-            raise Problem(503, "the store does not answer", headers={"Retry-After": "1"}) from None
+        """Say that the store answers too, and that no lane is stuck; 503 otherwise."""
+        await check_ready(services(request))
         return Health()
 
     @get("/metrics", operation_id="metrics", opt={"any_media": True})
@@ -63,7 +57,7 @@ class SystemController(Controller):
         text = request.app.state.metrics.text()
         return Response(text, headers={"content-type": MEDIA_TYPE})
 
-    @get("/v1/about", operation_id="about", sync_to_thread=True)
+    @get("/v1/about", operation_id="about", sync_to_thread=True, opt=COMPUTE)
     def about(self, request: AnyRequest) -> About:
         """Return version, editions of the data this workspace's answers use, and limits."""
         application = services(request)

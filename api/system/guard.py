@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-import anyio.to_thread
 from litestar.connection import ASGIConnection
 from litestar.enums import HttpMethod
 from litestar.handlers import BaseRouteHandler
@@ -47,7 +47,8 @@ async def _identify(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller:
     scheme, _, key = authorization.partition(" ")
     caller = None
     if scheme.lower() == "bearer" and key:
-        caller = await anyio.to_thread.run_sync(Keys(application.database).find, key.strip())
+        loop, find = asyncio.get_running_loop(), Keys(application.database).find
+        caller = await loop.run_in_executor(application.lanes["keys"], find, key.strip())
     if caller is None:
         raise Problem(401, "the API key is not valid", headers=CHALLENGE)
     return caller

@@ -8,6 +8,7 @@ from typing import Any
 from litestar import Request
 
 from api.web.body import refuse_nul
+from api.web.context import LANE
 from api.web.problem import FieldError, Problem
 
 JSON = "application/json"
@@ -78,6 +79,7 @@ def _check_query(request: Request[Any, Any, Any], operation: object) -> None:
 async def before_request(request: Request[Any, Any, Any]) -> None:
     """Refuse unknown parameters (400), unreadable answers (406), bodies not called JSON (415)."""
     handler = request.route_handler
+    LANE.set(handler.opt.get("lane", "store"))
     if request.method == "OPTIONS" or handler.opt.get("any_media"):
         return
     _check_query(request, handler.operation_id)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from litestar.connection import ASGIConnection
 from litestar.types import Scope
+
+LANE: ContextVar[str] = ContextVar("planner_lane", default="store")
+"""Lane that the current request works in, see `api.lanes`."""
 
 DEFAULT_WORKSPACE = "default"
 AccessScope = Literal["read", "write"]

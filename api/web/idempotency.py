@@ -60,33 +60,45 @@ def write_once(
 
     The key is inserted first: a second request with it waits for the first one's transaction.
     """
-    if once.key is None:
-        with database.writing() as session:
-            return make(session)
-    if (before := _before(database, once)) is not None:
+    if (before := replayed(database, once)) is not None:
         return before
     try:
         with database.writing() as session:
-            row = IdempotencyRow(
-                workspace=once.workspace,
-                key=once.key,
-                fingerprint=once.fingerprint,
-                status=0,
-                headers={},
-                body="",
-            )
-            session.add(row)
-            session.flush()
-            made = make(session)
-            row.status, row.headers, row.body = made.status, made.headers, made.body.decode()
-        return made
+            return write_in(session, once, make)
     except IntegrityError:
-        if (before := _before(database, once)) is not None:
+        if (before := replayed(database, once)) is not None:
             return before
         raise
 
 
-def _before(database: Database, once: Once) -> StoredResponse | None:
+def write_in(
+    session: Session, once: Once, make: Callable[[Session], StoredResponse]
+) -> StoredResponse:
+    """Return what `make` answers, stored under the key of the request if it has one.
+
+    Raises IntegrityError where the key was used before.
+    """
+    if once.key is None:
+        return make(session)
+    row = IdempotencyRow(
+        workspace=once.workspace,
+        key=once.key,
+        fingerprint=once.fingerprint,
+        status=0,
+        headers={},
+        body="",
+    )
+    session.add(row)
+    session.flush()
+    made = make(session)
+    row.status, row.headers, row.body = made.status, made.headers, made.body.decode()
+    return made
+
+
+def replayed(database: Database, once: Once) -> StoredResponse | None:
+    """Return what the same request was answered before; raises 422 where it was another."""
+    if once.key is None:
+        return None
     with database.reading() as session:
         row = session.get(IdempotencyRow, (once.workspace, once.key))
     if row is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -56,6 +56,11 @@ class Problem(Exception):
         self.errors = errors or []
         self.headers = dict(headers or {})
 
+    def __reduce__(self) -> tuple[Callable[..., Problem], tuple[object, ...]]:
+        """Pickle it: worker processes raise problems too."""
+        fields = (self.status, self.detail, self.kind, self.errors, self.headers)
+        return _problem, fields
+
     def details(self, instance: str, request_id: str) -> ProblemDetails:
         """Return the document that describes this problem."""
         return ProblemDetails(
@@ -67,6 +72,12 @@ class Problem(Exception):
             request_id=request_id,
             errors=self.errors,
         )
+
+
+def _problem(
+    status: int, detail: str, kind: str, errors: list[FieldError], headers: Mapping[str, str]
+) -> Problem:
+    return Problem(status, detail, kind=kind, errors=errors, headers=headers)
 
 
 def title(status: int) -> str:

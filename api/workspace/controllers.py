@@ -26,7 +26,7 @@ class WorkspaceController(Controller):
         """Export everything in the workspace as one document, API keys excepted."""
         return as_json(workspaces.export())
 
-    @post("/import", operation_id="importWorkspace", sync_to_thread=True, opt={"large": True})
+    @post("/import", operation_id="importWorkspace", sync_to_thread=True, opt={"lane": "refit"})
     def load(
         self,
         data: JSONBody[Workspace],

@@ -6,11 +6,10 @@ from sqlalchemy.orm import Session
 
 from api.catalog import own
 from api.catalog.own import ACCELERATOR, MODEL
-from api.measurements.changes import StoreCalibration
-from api.measurements.schemas import WorkspaceCalibration
+from api.measurements.changes import RowsChange
 from api.measurements.transfer import import_measurement
 from api.services import Services
-from api.web.idempotency import Once, StoredResponse, write_once
+from api.web.idempotency import Once, StoredResponse, replayed, write_in, write_once
 from api.workspace.reading import read_workspace
 from api.workspace.schemas import Workspace
 from api.workspace.writing import write_workspace
@@ -39,19 +38,19 @@ class Workspaces:
 
         measured = dict(import_measurement(self.workspace, item) for item in document.measurements)
 
-        def write(
-            _: WorkspaceCalibration | None, store_calibration: StoreCalibration | None
-        ) -> StoredResponse:
-            def make(session: Session) -> StoredResponse:
-                if store_calibration is not None:
-                    store_calibration(session)
-                session.add_all(measured)
-                imported = write_workspace(session, self.workspace, document)
-                return StoredResponse(imported.model_dump_json().encode())
-
-            return write_once(self.database, once, make)
+        def make(session: Session) -> StoredResponse:
+            session.add_all(measured)
+            imported = write_workspace(session, self.workspace, document)
+            return StoredResponse(imported.model_dump_json().encode())
 
         if not measured:
-            return write(None, None)
+            return write_once(self.database, once, make)
         added = {row.id: runs for row, runs in measured.items()}
-        return self.calibrations.change(self.workspace, lambda before: {**before, **added}, write)
+        return self.calibrations.change(
+            self.workspace,
+            RowsChange(
+                after=lambda rows: {**rows, **added},
+                write=lambda session, _: write_in(session, once, make),
+                before=lambda: replayed(self.database, once),
+            ),
+        )

@@ -34,7 +34,7 @@ def ablation(holdout: Holdout) -> str:
     for name, variant in variants.items():
         other = Holdout(variant)
         cells = []
-        for rows in (other.fitted(), other.held("model"), other.held("gpu")):
+        for rows in (other.fitted(), other.held("model", True), other.held("gpu", True)):
             share = shares(errors_of(rows, "tpot_ms", flows))
             cells.append(f"{np.median(share):.1%}, {share.mean():.1%}")
         lines.append(f"| {name} | {' | '.join(cells)} |")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
 import numpy as np
+from scipy.stats import t as student
 
 from planner.calibration.intervals import NEARNESS, SERVING
 from planner.calibration.subject import Subject, accelerator_tags
@@ -16,6 +18,7 @@ from planner.fitting.refit import Refit
 from planner.hw import get_accelerator
 from planner.roofline import Array, Bools, Words
 from planner.runs.groups import Group
+from planner.runs.harness import as_asked
 from planner.runs.predict import Prediction, predict
 from planner.runs.rows import Row
 
@@ -30,7 +33,7 @@ class Held:
     row: Row
     subject: Subject
     by: str
-    """What was left out with it: config, model, gpu, engine, family, source or vendor."""
+    """What was left out with it: config, model, gpu, engine, family, source, vendor, or `USER`."""
     fold: str
     prediction: Prediction
     doubt: str = ""
@@ -58,13 +61,18 @@ def _configuration(row: Row, subject: Subject) -> str:
 
 
 def _key(by: str, row: Row, subject: Subject) -> str:
-    return _configuration(row, subject) if by == "config" else subject.tags.get(by, "")
+    if by == "config":
+        return _configuration(row, subject)
+    return subject.tags.get(SOURCE if by == USER else by, "")
 
 
 def _whole(by: str) -> set[str]:
     """Folds that would leave out all of a kind: rows without a source, the vendor of most."""
-    return {"source": {""}, "vendor": {MOST_MEASURED_VENDOR}}.get(by, set())
+    return {SOURCE: {""}, USER: {""}, "vendor": {MOST_MEASURED_VENDOR}}.get(by, set())
 
+
+SOURCE, USER = "source", "user"
+"""Leaving out sources: predicted with what is known of them, or as a user would ask."""
 
 MOST_MEASURED_VENDOR = "nvidia"
 """Without its rows nothing is left to fit serving to."""
@@ -93,12 +101,16 @@ class Holdout:
         vendors = {g: get_accelerator(g).vendor.lower() for g in families}
         self.sample_vendors = [vendors[gpu] for gpu in self.sample_gpus]
 
-    def held(self, by: str) -> Iterator[Held]:
-        """Yield every row once, predicted without the rows that share its key."""
+    def held(self, by: str, serving_only: bool = False) -> Iterator[Held]:
+        """Yield every row once, predicted without the rows that share its key.
+
+        `serving_only` leaves out what has no serving run.
+        """
         keys: Words = np.array(
             [_key(by, r, s) for r, s in zip(self.rows, self.subjects, strict=True)]
         )
-        for fold in sorted(set(keys.tolist()) - _whole(by)):
+        known = keys[: self.serving] if serving_only else keys
+        for fold in sorted(set(known.tolist()) - _whole(by)):
             yield from self._fold(by, fold, keys == fold)
 
     def _fold(self, by: str, fold: str, out: Bools) -> Iterator[Held]:
@@ -111,9 +123,8 @@ class Holdout:
         found = self.refit.without(out[: self.serving], out[self.serving :], samples)
         figures = from_json(found)
         places = np.flatnonzero(out).tolist()
-        for place, one in zip(
-            places, predict([self.rows[i] for i in places], figures), strict=True
-        ):
+        rows = [as_asked(self.rows[i]) if by == USER else self.rows[i] for i in places]
+        for place, one in zip(places, predict(rows, figures), strict=True):
             yield self._one(place, by, fold, one)
 
     def fitted(self) -> Iterator[Held]:
@@ -207,7 +218,7 @@ def intervals(rows: Sequence[Held]) -> dict[str, Any]:
         "factors": factors,
         "engines": _engines(rows),
         "unseen_vendor": UNSEEN_VENDOR,
-        "sources": _of_sources([held for held in rows if held.by == "source"]),
+        "sources": _of_sources([held for held in rows if held.by == USER]),
         "vendors": _of_vendors([held for held in rows if held.by == "vendor"]),
     }
 
@@ -215,26 +226,31 @@ def intervals(rows: Sequence[Held]) -> dict[str, Any]:
 QUANTITIES = {"tpot": ("tpot_ms", "value"), "ttft": ("ttft_ms",)}
 """Columns of rows by quantity."""
 
-SOURCE_ROWS = 60
-"""Rows of a source beyond which more do not count: sources are what differs [-]."""
-
 
 def source_interval(rows: Sequence[Held], name: str) -> list[float]:
-    """Return the factors to p10 and p90 over sources left out; empty without rows.
+    """Return the factors to p10 and p90 over sources left out; empty for less than two.
 
-    Every source weighs as much as any other that has `SOURCE_ROWS` rows.
+    `rows` are asked for as a user would, who says nothing of a source's habits. A further source is
+    a draw from a normal distribution of which the k medians are a sample, and a run one from the
+    runs of a source: m ± t·√(τ²·(1 + 1/k) + w²), the predictive interval of random effects with
+    Student's t of k − 1 degrees (Higgins, Thompson, Spiegelhalter 2009).
     """
-    known = [(held.fold, e) for held in rows if _sound(held) and (e := error(held, name))]
-    if not known:
+    errors: dict[str, list[float]] = defaultdict(list)
+    for held in rows:
+        if _sound(held) and (e := error(held, name)) is not None:
+            errors[held.fold].append(e)
+    if len(errors) < 2:
         return []
-    folds = np.array([fold for fold, _ in known])
-    errors = np.array([e for _, e in known])
-    _, at, counts = np.unique(folds, return_inverse=True, return_counts=True)
-    weight = (np.minimum(counts, SOURCE_ROWS) / counts)[at]
-    order = np.argsort(errors)
-    share = (np.cumsum(weight[order]) - weight[order] / 2) / weight.sum()
-    low, high = np.exp(np.interp([LOW, HIGH], share, errors[order])).tolist()
-    return [float(f"{low:.4g}"), float(f"{high:.4g}")]
+    medians = np.array([np.median(found) for found in errors.values()])
+    within = np.array([np.median(np.abs(np.array(f) - np.median(f))) for f in errors.values()])
+    variance = medians.var(ddof=1) * (1 + 1 / len(medians)) + ((MAD * within) ** 2).mean()
+    reach = float(student.ppf(0.9, len(medians) - 1) * np.sqrt(variance))
+    middle = float(medians.mean())
+    return [float(f"{np.exp(end):.4g}") for end in (middle - reach, middle + reach)]
+
+
+MAD = 1.4826
+"""Standard deviation over the median absolute deviation of a normal distribution [-]."""
 
 
 def _of_sources(rows: Sequence[Held]) -> dict[str, list[float]]:

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from planner.accuracy.holdout import Held, Holdout, error, source_interval
+from planner.accuracy.holdout import USER, Held, Holdout, error, source_interval
 from planner.accuracy.tables import errors_of, flows, serves, shares, stats, table
-from planner.calibration.table import from_json
-from planner.runs.predict import predict
 
 QUANTITIES = (("tpot_ms", "TPOT"), ("ttft_ms", "TTFT"))
 
@@ -23,22 +21,26 @@ user's question is never narrower than that of sources left out.
 
 def sources(holdout: Holdout, held: Mapping[str, Sequence[Held]]) -> str:
     """Return the section on sources: errors of each left out, intervals, and its habits."""
+    asked = [one for one in holdout.held(USER) if flows(one)]
     rows = [one for one in held["source"] if serves(one)]
     names = sorted({one.fold for one in rows})
     parts = ["## Sources\n", HEAD]
     for column, title in QUANTITIES:
         cells = [
-            (name, stats(errors_of(rows, column, lambda h, name=name: flows(h) and h.fold == name)))
+            (name, stats(errors_of([h for h in rows if h.fold == name], column, flows)))
             for name in names
         ]
         parts += [f"### {title}, one source left out\n", table("source", cells)]
-    return "\n".join([*parts, _held(rows, names), _habits(holdout, held["model"])])
+    return "\n".join([*parts, _held(asked, names), _habits(held["source"], asked)])
 
 
 def _held(rows: Sequence[Held], names: Sequence[str]) -> str:
     lines = [
         "### Intervals of sources\n",
-        "Share of a source's runs inside the interval that the other sources left out make.\n",
+        (
+            "Share of a source's runs, asked for as a user would, inside the interval that the "
+            "other sources left out make.\n"
+        ),
         "| source | runs | TPOT | TTFT |\n|---|---|---|---|",
     ]
     for name in names:
@@ -53,36 +55,22 @@ def _held(rows: Sequence[Held], names: Sequence[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _habits(holdout: Holdout, held: Sequence[Held]) -> str:
-    """What is lost where lengths, arrivals and set-up of a benchmark are not taken from it."""
-    known = [one for one in held if flows(one)]
+def _habits(held: Sequence[Held], asked: Sequence[Held]) -> str:
+    """What is lost where arrivals, room and set-up of a benchmark are not taken from it."""
     lines = [
         "### Habits of benchmarks\n",
         (
-            "Runs predicted with what is known of their benchmark (lengths, arrivals, room, how "
-            "requests are taken in) and as the question of a user, who says none of it; the model "
-            "left out.\n"
+            "Runs of a source left out, predicted with what is known of their benchmark (arrivals, "
+            "room, set-up, how requests are taken in), and as a user asks, who says none of it.\n"
         ),
         "| median, mean | TPOT | TTFT |\n|---|---|---|",
-        f"| with the benchmark's habits | {_both(known, 'tpot_ms')} | {_both(known, 'ttft_ms')} |",
     ]
-    errors: dict[str, list[float]] = {column: [] for column, _ in QUANTITIES}
-    keys = np.array([subject.tags["model"] for subject in holdout.subjects])
-    n = holdout.serving
-    for model in sorted({one.fold for one in known}):
-        out = keys == model
-        figures = from_json(holdout.refit.without(out[:n], out[n:]))
-        plain = [one.row.anonymous() for one in known if one.fold == model]
-        for row, found in zip(plain, predict(plain, figures), strict=True):
-            for column, errors_of_column in errors.items():
-                errors_of_column.append(float(np.log(row.measured[column] / found.values[column])))
-    cells = [_of(shares(errors[column])) for column, _ in QUANTITIES]
-    return "\n".join([*lines, f"| as a user asks | {' | '.join(cells)} |", ""])
+    known = [one for one in held if flows(one)]
+    for name, rows in (("with the benchmark's habits", known), ("as a user asks", asked)):
+        lines.append(f"| {name} | {_both(rows, 'tpot_ms')} | {_both(rows, 'ttft_ms')} |")
+    return "\n".join([*lines, ""])
 
 
 def _both(rows: Sequence[Held], column: str) -> str:
-    return _of(shares(errors_of(rows, column, flows)))
-
-
-def _of(share: np.ndarray) -> str:
+    share = shares(errors_of(rows, column, flows))
     return f"{np.median(share):.1%}, {share.mean():.1%}"

@@ -6,7 +6,7 @@ Each is turned into the object of the tool's own JSON, so that one reader serves
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 PRINTED = {
@@ -30,9 +30,9 @@ _BYTES = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 _COUNTS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
-def pasted(text: str) -> list[dict[str, Any]] | None:
+def pasted(text: str) -> list[Mapping[str, Any]] | None:
     """Return the objects that a pasted text stands for; None where it is none that is known."""
-    return list(_printed(text)) or list(_markdown(text)) or None
+    return [*_printed(text)] or [*_markdown(text)] or None
 
 
 def _printed(text: str) -> Iterator[dict[str, Any]]:

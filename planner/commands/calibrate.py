@@ -77,13 +77,13 @@ def command(
 
 
 def _fit(output: Path | None) -> None:
-    from planner.accuracy.holdout import NEAR, Holdout, intervals
+    from planner.accuracy.holdout import NEAR, USER, Holdout, intervals
     from planner.calibration.table import EDITION
     from planner.fitting.refit import refit_committed
 
     refit = refit_committed()
     holdout = Holdout(refit)
-    left_out = [one for by in (*NEAR, "source", "vendor") for one in holdout.held(by)]
+    left_out = [one for by in (*NEAR, USER, "vendor") for one in holdout.held(by)]
     content = refit.content | {"intervals": intervals(left_out)}
     path = output or Path(f"calibration-{EDITION}.json")
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")

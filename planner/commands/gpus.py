@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.commands.completion import accelerators
 from planner.commands.options import json_option
 from planner.commands.output import print_table
 from planner.units import number, scaled
@@ -54,14 +55,16 @@ def list_command(
                 a.id,
                 "–" if a.memory_bytes is None else scaled(a.memory_bytes, "B"),
                 scaled(a.bandwidth_bytes_per_s, "B/s"),
-                _first(a.peaks_flops_per_s, "bf16", "fp16", unit="FLOP/s"),
-                _first(a.peaks_flops_per_s, "fp8", "int8", unit="FLOP/s"),
-                _first(a.ridge_points, "bf16", "fp16"),
+                _first(a.peaks_flops_per_s, "bf16", "fp16", unit=""),
+                _first(a.peaks_flops_per_s, "fp8", "int8", unit=""),
+                _first(a.ridge_points, "bf16", "fp16", "fp32"),
                 _confidence(a),
                 a.name,
             )
             for a in accelerators
         ],
+        legend="16 bit, 8 bit: peak FLOP/s without sparsity; ridge: FLOP/byte in 16 bit, in fp32 "
+        "where there is none; figures: how far they carry, the weak ones named",
     )
 
 
@@ -78,11 +81,11 @@ def _first(by_format: Mapping[str, float], *formats: str, unit: str = "") -> str
     value = next((by_format[f] for f in formats if f in by_format), None)
     if value is None:
         return "–"
-    return scaled(value, unit) if unit else number(value)
+    return scaled(value, unit) if value >= 1e4 else number(value)
 
 
 @command.command("show")
-@click.argument("gpu", metavar="GPU")
+@click.argument("gpu", metavar="GPU", shell_complete=accelerators)
 @json_option
 def show_command(gpu: str, as_json: bool) -> None:
     """Show one accelerator; GPU is an id, a name, or a .json or .toml file."""

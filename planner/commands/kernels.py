@@ -1,86 +1,202 @@
-"""`planner kernels`: all kernels of a layer on a machine's roofline."""
+"""`planner kernels`: a model's kernels, or one of typed sizes, on a machine's roofline."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from planner.commands.options import (
-    gpu_option,
-    json_option,
-    kv_option,
-    model_argument,
-    weights_option,
-)
-from planner.commands.output import print_json, print_table
+from planner.commands.completion import models
+from planner.commands.numbers import whole
+from planner.commands.options import Whole, gpu_option, json_option, kv_option, weights_option
+from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.errors import InvalidInput
 from planner.units import number, scaled, seconds
 
+if TYPE_CHECKING:
+    from planner.step.placement import Phase, Roofline
+    from planner.step.typed import TypedKernel
 
-@click.command()
-@model_argument
+TYPED = ("gemm", "gemv", "add", "rmsnorm", "softmax", "swiglu", "activation")
+"""Kernels that are given by their sizes alone."""
+WAYS = {"naive": "naive", "tiled": "tiled", "fused": "fused"}
+EXAMPLES = """\b
+Examples:
+  planner kernels llama-3.1-70b-instruct --gpu h100-sxm5 --batch 64
+  planner kernels llama-3.1-70b-instruct --gpu h100-sxm5 --prefill --context 8k
+  planner kernels --gpu h100-sxm5 --gemm 4096,4096,4096
+  planner kernels --gpu h100-sxm5 --attention fused --context 8k
+  planner kernels --gpu epyc-9654 --add 1M --format fp32
+"""
+
+
+def typed_options(function: Any) -> Any:
+    """Add an option for each kernel that may be typed."""
+    from_last = reversed(TYPED)
+    for name in from_last:
+        sizes = {"gemm": "M,N,K", "gemv": "ROWS,COLUMNS"}.get(name, "COUNT")
+        function = click.option(f"--{name}", metavar=sizes, help=f"One {name} of these sizes.")(
+            function
+        )
+    return function
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("model", metavar="[MODEL]", required=False, shell_complete=models)
 @gpu_option
-@click.option("--batch", type=click.IntRange(1, 2**20), default=1, help="Sequences.")
-@click.option("--context", type=click.IntRange(1, 2**30), default=8192, help="Tokens of each.")
+@click.option("--batch", type=Whole(1, 2**20), default=1, help="Sequences.")
+@click.option("--context", type=Whole(1, 2**30), default=8192, help="Tokens of each: 8k.")
 @click.option("--prefill", is_flag=True, help="The kernels of a prompt instead of a decode step.")
 @weights_option
 @kv_option
+@typed_options
+@click.option(
+    "--attention",
+    type=click.Choice(list(WAYS)),
+    help="One attention over --context tokens, all its scores kept, tiled or fused.",
+)
+@click.option("--heads", type=Whole(), default=1, help="Heads of --attention.")
+@click.option("--head-dim", type=Whole(), default=128, help="Width of a head of --attention.")
+@click.option("--format", "number_format", default="bf16", help="Format of a typed kernel.")
+@click.option("--tile", type=Whole(), default=128, help="Rows and columns of a tile kept on chip.")
 @json_option
 def command(
     as_json: bool,
-    model: str,
+    model: str | None,
     gpu: str,
     batch: int,
     context: int,
     prefill: bool,
     weights: str | None,
     kv: str | None,
+    attention: str | None,
+    heads: int,
+    head_dim: int,
+    number_format: str,
+    tile: int,
+    **typed: str | None,
 ) -> None:
-    """Place every kernel of MODEL's layers on an accelerator's roofline, each on its own."""
+    """Place kernels on an accelerator's roofline, each on its own: those of MODEL's layers, or one
+    whose sizes are given, with the traffic of every way to run it.
+    """
     from planner.hw import get_accelerator
+    from planner.step.typed import typed_kernel
+
+    given = {name: text for name, text in typed.items() if text is not None}
+    if attention is not None:
+        given["attention"] = f"{context},{head_dim},{heads}"
+    if bool(model) + len(given) != 1:
+        raise click.UsageError(
+            f"model: give MODEL, or one of --{', --'.join([*TYPED, 'attention'])}"
+        )
+    accelerator = get_accelerator(gpu)
+    if model is None:
+        ((name, text),) = given.items()
+        result = typed_kernel(name, _sizes(name, text), accelerator, number_format, tile)
+        if as_json:
+            print_json(result)
+        else:
+            _print_typed(result, attention)
+        return
     from planner.models import get_model
     from planner.step.placement import place
 
     spec = get_model(model)
-    result = place(
-        spec,
-        get_accelerator(gpu),
-        spec.formats(weights, kv),
-        batch,
-        context,
-        "prefill" if prefill else "decode",
-    )
+    phase: Phase = "prefill" if prefill else "decode"
+    placed = place(spec, accelerator, spec.formats(weights, kv), batch, context, phase)
     if as_json:
-        print_json(result)
+        print_json(placed)
         return
+    _print_placed(placed)
+
+
+def _sizes(name: str, text: str) -> list[int]:
+    try:
+        return [whole(part) for part in text.replace("x", ",").split(",")]
+    except InvalidInput as error:
+        raise click.UsageError(f"{name}: {error}") from None
+
+
+def _print_typed(result: TypedKernel, attention: str | None) -> None:
+    chosen = next(
+        (way for way in result.ways if attention and way.way.startswith(attention)), result.ways[-1]
+    )
+    sizes = " × ".join(f"{name} {size:,}" for name, size in result.sizes.items())
+    measured = result.measured_ridge_point
+    print_verdict(
+        f"{result.kernel}, {chosen.way}: {number(chosen.arithmetic_intensity, 4)} FLOP/byte, the "
+        f"ridge is {number(result.ridge_point, 4)}"
+        + (f" (measured {number(measured)})" if measured else "")
+        + f": {chosen.bound}-bound, {seconds(chosen.time_s)}."
+    )
     print_table(
-        (
-            "kernel",
-            "layers",
-            "format",
-            "FLOP",
-            "bytes",
-            "FLOP/byte",
-            "ridge",
-            "attains",
-            "time",
-            "bound",
-            "what helps",
-        ),
+        ("way", "bytes", "FLOP/B", "compute", "memory", "attains", "bound", "helps"),
         [
             (
-                f"{k.layer} {k.name}",
-                str(k.layers),
-                k.format,
-                scaled(k.flops, ""),
-                scaled(k.bytes, "B"),
-                number(k.arithmetic_intensity),
-                number(k.ridge_point),
-                scaled(k.attainable_flops_per_s, "FLOP/s"),
-                seconds(k.time_s),
-                k.bound,
-                k.advice,
+                way.way,
+                scaled(way.bytes, "B"),
+                number(way.arithmetic_intensity, 4),
+                seconds(way.compute_s),
+                seconds(way.memory_s),
+                scaled(way.attainable_flops_per_s, "FLOP/s"),
+                way.bound,
+                _gain(way.advice),
             )
-            for k in result.kernels
+            for way in result.ways
         ],
-        title=f"{result.model} on {result.gpu}, {result.phase} at batch {result.batch}, context "
-        f"{result.context:,}: kernels of one layer of each kind",
+        title=f"{sizes} in {result.format} on {result.gpu}: {scaled(result.flops, 'FLOP')}",
+        legend=HELPS,
+    )
+    print_notes(result.notes)
+
+
+HELPS = (
+    "compute, memory: time that each alone takes; helps: most gain of half the bytes where memory "
+    "binds (fusion, quantised bytes, layout), of a format half as wide where compute does (tiling, "
+    "tensor cores)"
+)
+
+
+def _gain(advice: str) -> str:
+    return advice.partition("up to ")[2].partition(" ")[0]
+
+
+def _print_placed(result: Roofline) -> None:
+    ridges = {one.format: one.ridge_point for one in result.kernels}
+    total = (
+        "sum",
+        "",
+        scaled(sum(k.flops * k.layers for k in result.kernels), ""),
+        scaled(sum(k.bytes * k.layers for k in result.kernels), "B"),
+        number(
+            sum(k.flops * k.layers for k in result.kernels)
+            / sum(k.bytes * k.layers for k in result.kernels)
+        ),
+        seconds(sum(k.time_s * k.layers for k in result.kernels)),
+        "",
+        "",
+    )
+    print_table(
+        ("kernel", "format", "FLOP", "bytes", "FLOP/B", "time", "bound", "helps"),
+        [
+            *(
+                (
+                    f"{k.layers}× {k.name}",
+                    k.format,
+                    scaled(k.flops, ""),
+                    scaled(k.bytes, "B"),
+                    number(k.arithmetic_intensity),
+                    seconds(k.time_s),
+                    k.bound,
+                    _gain(k.advice),
+                )
+                for k in result.kernels
+            ),
+            total,
+        ],
+        title=f"{result.model} on {result.gpu}, {result.phase} at batch {result.batch:,}, context "
+        f"{result.context:,}: kernels of one layer of each kind, the sum over all layers",
+        legend="ridge "
+        + ", ".join(f"{name} {number(ridge)}" for name, ridge in ridges.items())
+        + f" FLOP/byte; {HELPS.partition('; ')[2]}",
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from planner.commands.numbers import whole
 from planner.errors import InvalidInput
 
 LENGTHS = "accepted: TOKENS, lognormal:MEAN:CV, uniform:LOW:HIGH, or @FILE of one length a line"
@@ -35,7 +36,7 @@ def lengths(text: str) -> Any:
     name, *figures = text.split(":")
     try:
         if not figures:
-            return int(text)
+            return whole(text)
         return {name: dict(zip(FIGURES[name], map(_finite, figures), strict=True))}
     except (KeyError, ValueError):
         raise InvalidLoad(f"{text[:60]!r} is not a length; {LENGTHS}") from None

@@ -23,14 +23,14 @@ def command() -> None:
 @json_option
 def list_command(family: str | None, kind: str | None, text: str | None, as_json: bool) -> None:
     """List the models of the catalogue."""
-    from planner.models.facts import list_facts
+    from planner.models.listing import list_facts
 
     models = list_facts(family, kind, text)
     if as_json:
         click.echo(json.dumps(models, indent=2))
         return
     print_table(
-        ("id", "kind", "parameters", "active", "KV/token", "weights", "quantization", "source"),
+        ("id", "kind", "params", "active", "KV/token", "weights", "stored as", "source"),
         [
             (
                 m["id"],

@@ -7,14 +7,17 @@ from typing import Any, TypeVar
 
 import click
 
+from planner.commands.completion import accelerators, models
 from planner.commands.loads import LoadType, disaggregated, graphs, lengths, lora, speculation
+from planner.commands.numbers import whole, wholes
+from planner.errors import InvalidInput
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]
 
 
 class Numbers(click.ParamType[list[int]]):
-    """Whole numbers of 1 or more, separated by commas."""
+    """Whole numbers, separated by commas, or a range that doubles; `8k` is 8192."""
 
     name = "n[,n…]"
 
@@ -25,10 +28,30 @@ class Numbers(click.ParamType[list[int]]):
         if isinstance(value, list):
             return value
         try:
-            return [int(part) for part in str(value).split(",")]
-        except ValueError:
-            field = param.name if param else "value"
-            self.fail(f"{field}: {value!r} is not a number or a comma-separated list", param, ctx)
+            return wholes(str(value))
+        except InvalidInput as error:
+            self.fail(f"{param.name if param else 'value'}: {error}", param, ctx)
+
+
+class Whole(click.ParamType[int]):
+    """A whole number; `8k` is 8192."""
+
+    name = "n"
+
+    def __init__(self, least: int = 1, most: int = 2**30) -> None:
+        """Take the smallest and the largest number accepted."""
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        field = param.name if param else "value"
+        try:
+            result = value if isinstance(value, int) else whole(str(value))
+        except InvalidInput as error:
+            self.fail(f"{field}: {error}", param, ctx)
+        if not self.least <= result <= self.most:
+            self.fail(f"{field}: {result}; accepted: {self.least} to {self.most}", param, ctx)
+        return result
 
 
 NUMBERS = Numbers()
@@ -52,12 +75,13 @@ def together(*decorators: Decorator[Function]) -> Decorator[Function]:
     return decorate
 
 
-model_argument = click.argument("model", metavar="MODEL")
+model_argument = click.argument("model", metavar="MODEL", shell_complete=models)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 gpu_option = click.option(
     "--gpu",
     required=True,
     metavar="GPU",
+    shell_complete=accelerators,
     help="Accelerator: catalogue id, or a .json or .toml file.",
 )
 
@@ -136,8 +160,8 @@ workload_options = together(
 """Requests, and limits on them: the fields of `Workload`."""
 
 load_options = together(
-    click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64."),
-    click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache."),
+    click.option("--batch", type=NUMBERS, help="Sequences decoding at once: 1,8,64 or 1-64."),
+    click.option("--context", type=NUMBERS, help="Tokens in each sequence's cache: 8k."),
     click.option("--concurrency", type=int, help="Closed-loop clients of one replica."),
     workload_options,
     click.option(

@@ -1,8 +1,10 @@
-"""Printing: rich tables on a terminal, aligned plain text in a pipe, JSON on request."""
+"""Printing: tables that fit the terminal, 80 columns in a pipe, JSON on request."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     from planner.answer import NoteAnswer
     from planner.models.spec import Note
+    from planner.plans.resolved import ResolvedLine
 
 BOUND_COLOURS = {
     "memory": "cyan",
@@ -22,8 +25,21 @@ BOUND_COLOURS = {
 }
 
 
-WIDEST = 44
-"""Characters a plain column is padded to at most; longer cells run on."""
+WIDTH = 80
+"""Characters of a line in a pipe."""
+NARROWEST = 8
+"""Characters that a column of text keeps when a table has to shrink."""
+NAME = 18
+"""Characters that the first column keeps as long as others can shrink."""
+READABLE = 20
+"""Characters that the last column keeps as long as others can shrink."""
+GAP = 2
+"""Characters between two columns."""
+
+
+def line_width() -> int:
+    """Return the characters of a line: the terminal's, or 80 in a pipe."""
+    return max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
 
 
 def print_json(result: BaseModel) -> None:
@@ -31,39 +47,80 @@ def print_json(result: BaseModel) -> None:
     click.echo(result.model_dump_json(indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
-    """Print a table; the first column is left-aligned, the others right, as figures are."""
-    rows = [tuple(row) for row in rows]
-    if sys.stdout.isatty():
-        _print_rich(columns, rows, title)
-        return
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "", legend: str = ""
+) -> None:
+    """Print a table as wide as the line; the first and last column are left-aligned.
+
+    Cells of text are folded where a table is too wide. `legend` explains its words.
+    """
+    lines = [tuple(columns), *(tuple(row) for row in rows)]
     if title:
-        click.echo(title)
-    widths = [
-        min(max(len(line[i]) for line in [columns, *rows]), WIDEST) for i in range(len(columns))
+        _print_text(title)
+    widths = fitted(list(zip(*lines, strict=True)))
+    for number, line in enumerate(lines):
+        for cells in _folded(line, widths):
+            _print_cells(cells, widths, head=number == 0)
+    if legend:
+        _print_text(legend, dim=True)
+
+
+def fitted(columns: Sequence[Sequence[str]]) -> list[int]:
+    """Return the widths of columns of cells [character], the widest shrunk until a line holds them.
+
+    Words are kept whole, and the last column readable, as long as others can give way.
+    """
+    fitting = [max(map(len, cells)) for cells in columns]
+    room = line_width() - GAP * (len(fitting) - 1)
+    words = [_longest_word(cells) for cells in columns]
+    kept = [min(fitting[0], NAME), *words[1:-1], max(words[-1], READABLE)]
+    for floors in (kept, [len(columns[0][0]), *words[1:]], [NARROWEST] * len(columns)):
+        while sum(fitting) > room:
+            over = [i for i, width in enumerate(fitting) if width > floors[i]]
+            if not over:
+                break
+            fitting[max(over, key=lambda i: fitting[i])] -= 1
+    return fitting
+
+
+def _longest_word(cells: Sequence[str]) -> int:
+    """Characters that stay together: a word, or a figure with its unit."""
+    parts = ([cell] if cell[:1].isdigit() else cell.split() for cell in cells)
+    return max((len(part) for cell in parts for part in cell), default=0)
+
+
+def _folded(line: Sequence[str], widths: Sequence[int]) -> Iterable[list[str]]:
+    """Yield the lines that a row of cells takes; a name too long for its column has its own."""
+    name, rest = line[0], line[1:]
+    if len(name) > widths[0]:
+        yield [name, *[""] * len(rest)]
+        name = ""
+    cells = [
+        [name],
+        *(
+            textwrap.wrap(cell, width, break_on_hyphens=False) or [""]
+            for cell, width in zip(rest, widths[1:], strict=True)
+        ),
     ]
-    for line in [columns, *rows]:
-        cells = [
-            cell.ljust(width) if i == 0 or i == len(widths) - 1 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        click.echo("  ".join(cells).rstrip())
+    for number in range(max(map(len, cells))):
+        yield [cell[number] if number < len(cell) else "" for cell in cells]
 
 
-def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _print_cells(cells: Sequence[str], widths: Sequence[int], *, head: bool) -> None:
+    colour = sys.stdout.isatty()
+    last = len(cells) - 1
+    shown = []
+    for i, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        text = cell.ljust(width) if i in (0, last) else cell.rjust(width)
+        if colour:
+            text = click.style(text, bold=head or None, fg=BOUND_COLOURS.get(cell))
+        shown.append(text if i < last or colour else text.rstrip())
+    click.echo((" " * GAP).join(shown).rstrip())
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
-    for i, column in enumerate(columns):
-        table.add_column(
-            column, justify="left" if i in (0, len(columns) - 1) else "right", overflow="fold"
-        )
-    for row in rows:
-        table.add_row(*(Text(cell, style=BOUND_COLOURS.get(cell, "")) for cell in row))
-    Console().print(table)
+
+def _print_text(text: str, *, dim: bool = False) -> None:
+    for line in textwrap.wrap(text, line_width(), break_on_hyphens=False):
+        click.secho(line, dim=dim and sys.stdout.isatty())
 
 
 def print_verdict(text: str) -> None:
@@ -71,7 +128,16 @@ def print_verdict(text: str) -> None:
     click.secho(text, bold=sys.stdout.isatty())
 
 
+def print_resolved(rows: Iterable[ResolvedLine]) -> None:
+    """Print what a scenario was resolved to, and what of it was assumed."""
+    for row in rows:
+        text = f"{row.text} (assumed)" if row.assumed else row.text
+        lines = textwrap.wrap(text, line_width() - 13, break_on_hyphens=False)
+        for number, line in enumerate(lines):
+            click.echo(f"{row.label if number == 0 else '':11}  {line}")
+
+
 def print_notes(notes: Iterable[NoteAnswer | Note]) -> None:
-    """Print what the reader must know, one line each."""
+    """Print what the reader must know."""
     for note in notes:
         click.secho(f"note: {note.text} [{note.code}]", dim=sys.stdout.isatty())

@@ -7,34 +7,56 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.commands.options import json_option, scenario_options
-from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.commands.output import (
+    print_json,
+    print_notes,
+    print_resolved,
+    print_table,
+    print_verdict,
+)
 from planner.units import number, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from planner import answer
+    from planner.deployment import Deployment
 
 MOST_ROWS = 40
 """Points a table shows; --json gives all."""
+EXAMPLES = """\b
+Examples:
+  planner plan llama-3.1-70b-instruct --gpu h100-sxm5 --tp 4 --context 8k
+  planner plan deepseek-v3 --gpu h200-sxm --tp 8 --engine vllm --batch 1-64
+  planner plan config.json --gpu mygpu.toml --concurrency 64 --isl 1k --osl 1k
+"""
 
 
-@click.command()
+@click.command(epilog=EXAMPLES)
 @scenario_options
+@click.option("--plot", is_flag=True, help="Also plot tokens/s and TPOT over the batch.")
 @json_option
-def command(as_json: bool, **fields: Any) -> None:
+def command(as_json: bool, plot: bool, **fields: Any) -> None:
     """Say what MODEL delivers on an accelerator, what binds it and what fits.
 
     MODEL is a catalogue id, a config.json, a directory that holds one, or a .gguf file.
     """
-    from planner.plans.planning import plan
+    from planner.deployment import deployment_of
+    from planner.plans.planning import plan_deployment
+    from planner.plans.resolved import resolved
+    from planner.plans.verdict import verdict
     from planner.scenario import Scenario
 
-    result = plan(Scenario(**fields), advice=not as_json)
+    scenario = Scenario(**fields)
+    deployment = deployment_of(scenario)
+    result = plan_deployment(scenario, deployment, advice=not as_json)
     if as_json:
         print_json(result)
         return
     print_verdict(verdict(result))
+    print_resolved(resolved(result, deployment))
     _print_limits(result)
-    _print_points(result)
+    _print_points(result, deployment)
+    if plot:
+        _plot(scenario)
     if result.serving:
         _print_serving(result.serving)
     _print_kernels(result)
@@ -43,38 +65,16 @@ def command(as_json: bool, **fields: Any) -> None:
     print_notes(result.notes)
 
 
-def verdict(result: answer.Plan) -> str:
-    """Return the answer in one sentence."""
-    text = result.limits.crossover_reason
-    if result.limits.crossover_batch is not None and not result.memory.crossover_fits:
-        text += f", which memory does not hold ({result.memory.max_batch} sequences fit)"
-    if not result.memory.fits:
-        text += "; this load does not fit"
-    return text[0].upper() + text[1:] + "." + _in_practice(result)
+def _plot(scenario: Any) -> None:
+    from planner.pictures import look
+    from planner.pictures.terminal import curves
 
-
-def _in_practice(result: answer.Plan) -> str:
-    """Where calibrated times are bound by something other than the roofline's memory."""
-    batches_by_bound: dict[str, list[int]] = {}
-    for point in result.points:
-        if point.bound != "memory":
-            batches_by_bound.setdefault(point.bound, []).append(point.batch)
-    if not batches_by_bound or result.limits.crossover_batch is not None:
-        return ""
-    places = (
-        f"{bound}-bound at batch {_span(batches)}" for bound, batches in batches_by_bound.items()
-    )
-    return f" As calibrated, {' and '.join(places)}."
-
-
-def _span(batches: list[int]) -> str:
-    low, high = min(batches), max(batches)
-    return str(low) if low == high else f"{low}–{high}"
+    click.echo(curves(look(scenario)))
 
 
 def _print_limits(result: answer.Plan) -> None:
     limits, memory = result.limits, result.memory
-    crossover = "never" if limits.crossover_batch is None else str(limits.crossover_batch)
+    crossover = "never" if limits.crossover_batch is None else f"{limits.crossover_batch:,}"
     pool = "–" if memory.kv_pool_tokens is None else f"{memory.kv_pool_tokens:,} tokens"
     print_table(
         ("limit", "value", ""),
@@ -88,9 +88,12 @@ def _print_limits(result: answer.Plan) -> None:
             ("KV cache", scaled(memory.kv_bytes_per_token, "B"), "growth per token of a sequence"),
             ("windows, state", scaled(_constant(memory), "B"), "constant per sequence"),
             ("KV pool", scaled(memory.kv_pool_bytes_per_gpu, "B"), f"per GPU, {pool} in all"),
-            ("largest batch", str(memory.max_batch), f"sequences, bound by {_named(memory.binds)}"),
+            ("largest batch", f"{memory.max_batch:,}", f"bound by {_named(memory.binds)}"),
             ("longest context", f"{memory.max_context:,}", "tokens"),
         ],
+        legend="ridge: FLOP/byte at which arithmetic takes as long as memory; saturation: what "
+        "the step's FLOP/byte approaches as the batch grows; crossover: batch that reaches the "
+        "ridge; knee: past it a sequence adds less than half of what the first one added",
     )
 
 
@@ -113,36 +116,50 @@ def _shown(value: float | str | None) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _print_points(result: answer.Plan) -> None:
-    rows = [
-        (
-            str(p.batch),
-            f"{p.context:,}",
+def _print_points(result: answer.Plan, deployment: Deployment) -> None:
+    contexts = {point.context for point in result.points}
+    one = len(contexts) == 1
+    rows = []
+    for p in result.points[:MOST_ROWS]:
+        head = [
+            f"{p.batch:,}",
+            *([] if one else [f"{p.context:,}"]),
             number(p.arithmetic_intensity),
-            seconds(p.tpot_s.p50),
-            _range(p.tpot_s),
-            _tokens(p.tokens_per_s),
-            _tokens(p.tokens_per_s_per_gpu),
-            percent(p.mbu),
-            percent(p.mfu),
-            p.bound,
+        ]
+        if p.batch > deployment.memory.max_batch(p.context):
+            rows.append((*head, "does not fit", *["–"] * 5, p.bound))
+            continue
+        rows.append(
+            (
+                *head,
+                seconds(p.tpot_s.p50),
+                _range(p.tpot_s),
+                scaled(p.tokens_per_s, ""),
+                scaled(p.tokens_per_s_per_gpu, ""),
+                percent(p.mbu),
+                percent(p.mfu),
+                p.bound,
+            )
         )
-        for p in result.points[:MOST_ROWS]
-    ]
+    columns = (
+        "batch",
+        *([] if one else ["context"]),
+        "FLOP/B",
+        "TPOT",
+        "p10–p90",
+        "tok/s",
+        "per GPU",
+        "MBU",
+        "MFU",
+        "bound",
+    )
+    title = f"at {contexts.pop():,} tokens of context" if one else ""
     print_table(
-        (
-            "batch",
-            "context",
-            "FLOP/byte",
-            "TPOT",
-            "p10 – p90",
-            "in all",
-            "per GPU",
-            "MBU",
-            "MFU",
-            "bound",
-        ),
+        columns,
         rows,
+        title,
+        legend="FLOP/B: FLOP per byte of the step; MBU, MFU: share of bandwidth and of peak "
+        "FLOP/s used; bound: what takes most of the step",
     )
     if len(result.points) > MOST_ROWS:
         click.echo(f"… and {len(result.points) - MOST_ROWS} more points (--json gives all)")
@@ -185,7 +202,11 @@ def _tokens(rate: float) -> str:
 
 
 def _range(interval: answer.Interval) -> str:
-    return f"{seconds(interval.p10)} – {seconds(interval.p90)}"
+    """An interval, with its unit where it is not that of the median."""
+    low, middle, high = map(seconds, (interval.p10, interval.p50, interval.p90))
+    if len({text.split()[-1] for text in (low, middle, high)}) == 1:
+        low, high = low.split()[0], high.split()[0]
+    return f"{low}–{high}"
 
 
 def _print_levers(result: answer.Plan) -> None:
@@ -211,7 +232,7 @@ def _print_kernels(result: answer.Plan) -> None:
     point, drafting = result.points[-1], result.scenario.speculation
     yields = f", which yields {number(drafting.accepted)} tokens a sequence" if drafting else ""
     print_table(
-        ("kernel", "launches", "FLOP", "bytes", "FLOP/byte", "time", "share", "bound"),
+        ("kernel", "launches", "FLOP", "bytes", "FLOP/B", "time", "share", "bound"),
         [
             (
                 k.name,

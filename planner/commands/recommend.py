@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.commands.completion import accelerators
 from planner.commands.options import (
     DRAFTS,
     SWITCH,
+    Whole,
     json_option,
     model_argument,
     setting_options,
@@ -32,12 +34,31 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
     return [part.strip() for part in value.split(",")]
 
 
-@click.command()
+EXAMPLES = """\b
+Examples:
+  planner recommend llama-3.1-70b-instruct --context 8k --tpot-ms 50 --all
+  planner recommend deepseek-v3 --gpu h200-sxm --gpu b200-sxm --best-tp
+"""
+LEGEND = (
+    "batch: sequences to run at once; free: cache left at that batch; stops: what stops a larger "
+    "one (memory, the limit on TPOT, the knee, past which a sequence adds less than half of what "
+    "the first one added, or the crossover); step: what takes most of it"
+)
+
+
+@click.command(epilog=EXAMPLES)
 @model_argument
 @click.option("--concurrency", type=int, help="Requests in flight, in all.")
 @workload_options
-@click.option("--context", type=int, default=8192, help="Tokens in a cache, without --isl.")
-@click.option("--gpu", "gpu_ids", multiple=True, metavar="GPU", help="Accelerator; repeatable.")
+@click.option("--context", type=Whole(), default=8192, help="Tokens in a cache, without --isl: 8k.")
+@click.option(
+    "--gpu",
+    "gpu_ids",
+    multiple=True,
+    metavar="GPU",
+    shell_complete=accelerators,
+    help="Accelerator; repeatable.",
+)
 @click.option("--all", "everything", is_flag=True, help="All accelerators of the catalogue.")
 @click.option("--announced", is_flag=True, help="Announced accelerators, too.")
 @click.option("--gpus", type=int, help="GPUs that there are at most, in all.")
@@ -110,28 +131,15 @@ def _print_batches(result: Recommendation) -> None:
             f"at {seconds(best.tpot_s.p50)}."
         )
     print_table(
-        (
-            "gpu",
-            "tp",
-            "batch",
-            "per GPU",
-            "in all",
-            "TPOT",
-            "FLOP/byte",
-            "free",
-            "$/Mtok",
-            "binds",
-            "bound",
-        ),
+        ("gpu", "tp", "batch", "per GPU", "tok/s", "TPOT", "free", "$/Mtok", "stops", "step"),
         [
             (
                 _named(c),
                 str(c.tp),
-                str(c.batch),
-                scaled(c.tokens_per_s_per_gpu, "tok/s"),
-                scaled(c.tokens_per_s, "tok/s"),
+                f"{c.batch:,}",
+                scaled(c.tokens_per_s_per_gpu, ""),
+                scaled(c.tokens_per_s, ""),
                 seconds(c.tpot_s.p50),
-                number(c.arithmetic_intensity),
                 percent(c.headroom),
                 number(c.usd_per_million_tokens),
                 c.binds,
@@ -139,6 +147,7 @@ def _print_batches(result: Recommendation) -> None:
             )
             for c in result.choices
         ],
+        legend=LEGEND if result.choices else "",
     )
     if result.refused:
         print_table(("cannot", "why"), [(r.gpu, r.reason) for r in result.refused])

@@ -166,7 +166,7 @@ def _padded(width: float, multiple: int) -> float:
 
 
 def _outside(spec: ModelSpec, formats: Formats, sharding: Sharding, rules: Loading) -> float:
-    """Embedding, head, final norms, rotary tables and image encoder on one rank [byte]."""
+    """Embedding, head, final norms, rotary tables and encoders on one rank [byte]."""
     own = get_format(spec.quantization.vectors or spec.dtype).bytes
     tp = sharding.tp
     pad = (_padded(spec.vocab, rules.vocab_multiple) - spec.vocab) * spec.hidden
@@ -184,7 +184,7 @@ def _outside(spec: ModelSpec, formats: Formats, sharding: Sharding, rules: Loadi
         total += rules.latent_bytes
     if rules.encoder:
         whole = spec.model_type in rules.replicated_encoders
-        total += spec.vision_params * own / (1 if whole else tp)
+        total += spec.encoder_params * own / (1 if whole else tp)
     return total
 
 

@@ -29,10 +29,10 @@ def memory_notes(
 
 def _encoder(spec: ModelSpec, sharding: Sharding, memory: Memory) -> Note | None:
     loading = memory.engine.loading
-    if not spec.vision_params or not loading.encoder:
+    if not spec.encoder_params or not loading.encoder:
         return None
     ways = 1 if spec.model_type in loading.replicated_encoders else sharding.tp
-    size = spec.vision_params * get_format(spec.quantization.vectors or spec.dtype).bytes
+    size = spec.encoder_params * get_format(spec.quantization.vectors or spec.dtype).bytes
     return Note(
         "encoder_loaded",
         f"weights hold the image or sound encoder, {size / ways / sharding.pp / 1e9:.2f} GB per "

@@ -168,15 +168,15 @@ class Design:
         part[SCALE] = np.full(shape, self.slot(SCALE, subject, phase if scaled else ""))
         self._parts.append({key: np.ravel(value) for key, value in part.items()})
 
-    def close(self, rows: int) -> Problem:
+    def close(self, rows: int) -> FitProblem:
         """Return the problem of all rows added, `rows` in number."""
         columns = {
             key: np.concatenate([part[key] for part in self._parts]) for key in self._parts[0]
         }
-        return Problem(self, columns, rows)
+        return FitProblem(self, columns, rows)
 
 
-class Problem:
+class FitProblem:
     """A closed design, evaluated for values of its effects."""
 
     def __init__(self, design: Design, columns: dict[str, Array], rows: int) -> None:
@@ -299,7 +299,7 @@ class Normal:
         return step
 
 
-def fit(problem: Problem, measured: Array, weight: Array, start: Array | None = None) -> Array:
+def fit(problem: FitProblem, measured: Array, weight: Array, start: Array | None = None) -> Array:
     """Return the effects that explain `measured` [s]; rows of weight zero are left out.
 
     Gauss–Newton on log errors with a pseudo-Huber loss (iteratively reweighted) and Gaussian priors

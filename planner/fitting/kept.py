@@ -26,10 +26,10 @@ def add(rows: Sequence[Row], shipped: Calibration) -> Fit:
 
     Raises ValueError, one line, or OSError.
     """
-    kept = joined([*kept_rows(), *rows])
-    found = refit(kept, shipped)
-    _write(found, kept)
-    return found
+    together = joined([*kept_rows(), *rows])
+    fit = refit(together, shipped)
+    _write(fit, together)
+    return fit
 
 
 def forget() -> bool:
@@ -40,12 +40,12 @@ def forget() -> bool:
     return there
 
 
-def _write(found: Fit, rows: Sequence[Row]) -> None:
+def _write(fit: Fit, rows: Sequence[Row]) -> None:
     directory = data_directory()
     directory.mkdir(parents=True, exist_ok=True)
     content = {
-        "edition": found.edition,
-        "factors": [dict(level) for level in found.factors],
+        "edition": fit.edition,
+        "factors": [dict(level) for level in fit.factors],
         "rows": [entry_of(row) for row in rows],
     }
     path = directory / FILE

@@ -10,41 +10,37 @@ agree. Nothing else of the calibration changes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from planner.calibration import Calibration
-from planner.calibration.own import LEVELS, applied
+from planner.calibration.own import LEVELS
+from planner.deployment import Deployment
 from planner.errors import InvalidInput
+from planner.fitting.own_rows import OwnRows, weight_of
+from planner.fitting.own_solver import solve
 from planner.roofline import Array
 from planner.runs.predict import predict
 from planner.runs.rows import Row
 from planner.runs.setup import setup
-from planner.serving.steady import START
-
-PHASES = ("decode", "prompt", START)
-
-SIGMA = 0.1
-"""Error of a row against which the priors are weighed; of its logarithm [-]."""
-
-KNEE = 1.5
-"""Errors beyond this many sigma pull with the square root of their size [-]."""
-
-TTFT_WEIGHT = 0.1
-"""Weight of a TTFT beside a TPOT: it varies more between runs [-]."""
-
-FEW_REQUESTS = 32
-"""Requests of a run that tell half of what many would [-]."""
-
-MOST = 1.6
-"""Largest log factor, about five times [-]."""
 
 FOLDS = 5
 
 Factors = tuple[dict[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupError:
+    """Median error of one quantity over the rows of one GPU and engine [-]."""
+
+    gpu: str
+    engine: str
+    quantity: str
+    rows: int
+    before: float
+    after: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +57,17 @@ class Fit:
     """After, each row predicted by a fit without its fifth of the rows; empty for few rows."""
     notes: tuple[str, ...] = ()
     """Rows that cannot be predicted, and so take no part."""
+    groups: tuple[GroupError, ...] = ()
+    """The errors by GPU and engine."""
 
 
 @dataclass(frozen=True, slots=True)
-class GroupError:
-    """Median error of one quantity over the rows of one GPU and engine [-]."""
+class Member:
+    """A row with the deployment it ran on, and its number among the rows that are fitted."""
 
-    gpu: str
-    engine: str
-    quantity: str
-    rows: int
-    before: float
-    after: float
+    row: Row
+    deployment: Deployment
+    number: int = 0
 
 
 def refit(rows: Sequence[Row], shipped: Calibration) -> Fit:
@@ -80,161 +75,133 @@ def refit(rows: Sequence[Row], shipped: Calibration) -> Fit:
 
     Raises InvalidInput, one line, where none of the rows can be predicted.
     """
-    known, notes = _known(rows, shipped)
-    if not known:
+    members, notes = _predictable(rows, shipped)
+    if not members:
         raise InvalidInput(f"results: no row can be predicted: {notes[0] if notes else 'no rows'}")
-    factors = fitted(known, shipped)
+    factors: Factors = tuple({} for _ in LEVELS)
+    before, after, left_out = _Errors(), _Errors(), _Errors()
+    groups: list[GroupError] = []
+    folds = FOLDS if len(members) >= 2 * FOLDS else 0
+    for several in _sets(members):
+        measured = _own_rows(several, shipped)
+        number = np.array([one.number for one in several])[measured.row]
+        out = number % FOLDS == np.arange(folds)[:, None]
+        theta = solve(measured, np.vstack([measured.weight, np.where(out, 0.0, measured.weight)]))
+        rounded = _add(factors, measured, theta[0])
+        at_first, fitted_to = (
+            _off(measured, each[None])[0] for each in (np.zeros_like(rounded), rounded)
+        )
+        before.add(measured, at_first)
+        after.add(measured, fitted_to)
+        for misses, mask in zip(_off(measured, theta[1:]), out, strict=True):
+            left_out.add(measured, misses, mask)
+        groups += _group_errors(measured, at_first, fitted_to)
     return Fit(
         edition=shipped.edition,
         factors=factors,
-        rows=len(known),
-        before=errors(known, shipped),
-        after=errors(known, applied(shipped, factors)),
-        left_out=_left_out(known, shipped),
+        rows=len(members),
+        before=before.medians(),
+        after=after.medians(),
+        left_out=left_out.medians(),
         notes=tuple(notes),
+        groups=tuple(groups),
     )
-
-
-def errors(rows: Sequence[Row], calibration: Calibration) -> dict[str, float]:
-    """Return the median error of each quantity over rows [-]; TTFT of runs that do not queue."""
-    found: dict[str, list[float]] = defaultdict(list)
-    for row, prediction in zip(rows, predict(rows, calibration), strict=True):
-        for name, measured in row.measured.items():
-            if _weight(row, name):
-                found[name].append(abs(prediction.values[name] / measured - 1))
-    return {name: float(np.median(values)) for name, values in found.items()}
-
-
-def by_group(
-    rows: Sequence[Row], shipped: Calibration, factors: Sequence[Mapping[str, float]]
-) -> list[GroupError]:
-    """Return the errors of the rows of each GPU and engine, with the factors and without."""
-    local, found = applied(shipped, factors), []
-    for (gpu, engine), members in _sets(_known(rows, shipped)[0]).items():
-        before, after = errors(members, shipped), errors(members, local)
-        found += [
-            GroupError(
-                gpu,
-                engine,
-                name,
-                sum(name in row.measured and _weight(row, name) > 0 for row in members),
-                before[name],
-                after[name],
-            )
-            for name in before
-        ]
-    return found
-
-
-def _sets(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
-    """Rows by GPU and engine."""
-    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        tags = setup(row).deployment.subject.tags
-        found[tags["gpu"], tags["engine"]].append(row)
-    return found
-
-
-def _known(rows: Iterable[Row], shipped: Calibration) -> tuple[list[Row], list[str]]:
-    """Rows that are predicted, and why the others are not."""
-    known, notes = [], []
-    for row in rows:
-        try:
-            setup(row)
-        except ValueError as error:
-            notes.append(f"row {row.inputs['row']}: {error}")
-        else:
-            known.append(row)
-    with np.errstate(all="ignore"):
-        predictions = predict(known, shipped)
-    possible = []
-    for row, prediction in zip(known, predictions, strict=True):
-        if all(0 < prediction.values[name] < np.inf for name in row.measured):
-            possible.append(row)
-        else:
-            notes.append(f"row {row.inputs['row']}: no finite time is predicted for it")
-    return possible, list(dict.fromkeys(notes))
 
 
 def fitted(rows: Sequence[Row], shipped: Calibration) -> Factors:
     """Return the factors of rows, fitted on their own for each GPU and engine."""
     factors: Factors = tuple({} for _ in LEVELS)
-    for members in _sets(rows).values():
-        for whole, part in zip(factors, _fit_set(members, shipped), strict=True):
-            whole |= part
+    for several in _sets([Member(row, setup(row).deployment) for row in rows]):
+        measured = _own_rows(several, shipped)
+        _add(factors, measured, solve(measured, measured.weight[None])[0])
     return factors
 
 
-def _fit_set(rows: Sequence[Row], shipped: Calibration) -> Factors:
-    keys = _keys(rows)
-    deviations = np.array([LEVELS[level][1] for level, _ in keys])
-
-    def factors(theta: Array) -> Factors:
-        found: Factors = tuple({} for _ in LEVELS)
-        for (level, key), value in zip(keys, theta, strict=True):
-            found[level][key] = float(np.exp(value))
-        return found
-
-    def residuals(moved: Array) -> Array:
-        theta = moved - 1.0
-        misfits = _misfits(rows, applied(shipped, factors(theta)))
-        return np.concatenate([misfits, theta / deviations])
-
-    # SciPy's difference step is relative to the value, so the unknowns are kept around one.
-    ones = np.ones(len(keys))
-    solved = least_squares(
-        residuals, ones, bounds=(1 - MOST, 1 + MOST), diff_step=0.01 * ones, xtol=1e-4
-    )
-    return tuple(
-        {key: float(f"{value:.4g}") for key, value in level.items()}
-        for level in factors(solved.x - 1.0)
-    )
-
-
-def _keys(rows: Sequence[Row]) -> list[tuple[int, str]]:
-    """The unknowns of rows: (level, key) of every factor they depend on."""
-    found: dict[tuple[int, str], None] = {}
-    for row in rows:
-        subject = setup(row).deployment.subject
-        for phase in PHASES if row.kind == "serving" else PHASES[:1]:
-            for level, (tags, _) in enumerate(LEVELS):
-                key = subject.key(tags, phase)
-                if key is not None:
-                    found[level, key] = None
-    return list(found)
-
-
-def _misfits(rows: Sequence[Row], calibration: Calibration) -> Array:
-    """Log errors in units of sigma, those of outliers drawn in (pseudo-Huber)."""
-    found = []
+def errors(rows: Sequence[Row], calibration: Calibration) -> dict[str, float]:
+    """Return the median error of each quantity over rows [-]; TTFT of runs that do not queue."""
+    misses: dict[str, list[float]] = defaultdict(list)
     for row, prediction in zip(rows, predict(rows, calibration), strict=True):
         for name, measured in row.measured.items():
-            weight = _weight(row, name)
-            if weight:
-                error = np.sqrt(weight) / SIGMA * np.log(prediction.values[name] / measured)
-                huber = 2 * KNEE**2 * (np.sqrt(1 + (error / KNEE) ** 2) - 1)
-                found.append(np.sign(error) * np.sqrt(huber))
-    return np.array(found)
+            if weight_of(row, name):
+                misses[name].append(abs(prediction.values[name] / measured - 1))
+    return {name: float(np.median(values)) for name, values in misses.items()}
 
 
-def _weight(row: Row, name: str) -> float:
-    requests = float(row.remarks.get("requests") or FEW_REQUESTS * 10)
-    told = requests / (requests + FEW_REQUESTS)
-    if name == "ttft_ms":
-        return 0.0 if row.remarks.get("queued") == "1" else TTFT_WEIGHT * told
-    return told if row.measured[name] > 0 else 0.0
+class _Errors:
+    """Errors collected by quantity."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[Array]] = defaultdict(list)
+
+    def add(self, rows: OwnRows, misses: Array, use: Array | None = None) -> None:
+        """Add the errors of the entries that count, of those in `use`."""
+        counted = rows.weight > 0 if use is None else (rows.weight > 0) & use.astype(bool)
+        for name in dict.fromkeys(rows.name[counted].tolist()):
+            self.values[name].append(misses[counted & (rows.name == name)])
+
+    def medians(self) -> dict[str, float]:
+        """Return the median of each quantity."""
+        return {name: float(np.median(np.concatenate(x))) for name, x in self.values.items()}
 
 
-def _left_out(rows: Sequence[Row], shipped: Calibration) -> dict[str, float]:
-    if len(rows) < 2 * FOLDS:
-        return {}
-    found: dict[str, list[float]] = defaultdict(list)
-    for fold in range(FOLDS):
-        kept = [row for i, row in enumerate(rows) if i % FOLDS != fold]
-        left = [row for i, row in enumerate(rows) if i % FOLDS == fold]
-        local = applied(shipped, fitted(kept, shipped))
-        for row, prediction in zip(left, predict(left, local), strict=True):
-            for name, measured in row.measured.items():
-                if _weight(row, name):
-                    found[name].append(abs(prediction.values[name] / measured - 1))
-    return {name: float(np.median(values)) for name, values in found.items()}
+def _off(rows: OwnRows, theta: Array) -> Array:
+    """Relative errors of the entries at log factors, shape (fit, entry)."""
+    measured = np.where(rows.measured > 0, rows.measured, np.inf)
+    return np.abs(rows.predict(theta) / measured - 1)
+
+
+def _add(factors: Factors, rows: OwnRows, theta: Array) -> Array:
+    """Put factors of a set among the others, four digits of each; return the logs of those."""
+    rounded = [float(f"{np.exp(value):.4g}") for value in theta]
+    for (level, key), value in zip(rows.unknowns, rounded, strict=True):
+        factors[level][key] = value
+    return np.log(rounded)
+
+
+def _group_errors(rows: OwnRows, before: Array, after: Array) -> list[GroupError]:
+    counted = rows.weight > 0
+    names = dict.fromkeys(rows.name[counted].tolist())
+    chosen = {name: counted & (rows.name == name) for name in names}
+    return [
+        GroupError(
+            rows.gpu,
+            rows.engine,
+            name,
+            int(mask.sum()),
+            float(np.median(before[mask])),
+            float(np.median(after[mask])),
+        )
+        for name, mask in chosen.items()
+    ]
+
+
+def _own_rows(several: Sequence[Member], shipped: Calibration) -> OwnRows:
+    return OwnRows([one.row for one in several], [one.deployment for one in several], shipped)
+
+
+def _sets(members: Sequence[Member]) -> list[list[Member]]:
+    """Rows of each GPU and engine."""
+    sets: dict[tuple[str, str], list[Member]] = defaultdict(list)
+    for one in members:
+        tags = one.deployment.subject.tags
+        sets[tags["gpu"], tags["engine"]].append(one)
+    return list(sets.values())
+
+
+def _predictable(rows: Sequence[Row], shipped: Calibration) -> tuple[list[Member], list[str]]:
+    """Rows that are predicted, numbered, and why the others are not."""
+    members, notes = [], []
+    for row in rows:
+        try:
+            members.append(Member(row, setup(row).deployment))
+        except ValueError as error:
+            notes.append(f"row {row.inputs['row']}: {error}")
+    with np.errstate(all="ignore"):
+        predictions = predict([one.row for one in members], shipped)
+    possible: list[Member] = []
+    for one, prediction in zip(members, predictions, strict=True):
+        if all(0 < prediction.values[name] < np.inf for name in one.row.measured):
+            possible.append(Member(one.row, one.deployment, len(possible)))
+        else:
+            notes.append(f"row {one.row.inputs['row']}: no finite time is predicted for it")
+    return possible, list(dict.fromkeys(notes))

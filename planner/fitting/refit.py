@@ -12,7 +12,7 @@ from planner.calibration.table import QUEUEING, SCALE, from_json
 from planner.fitting.committed import committed_priors, committed_rows
 from planner.fitting.decode_rows import DecodeRows
 from planner.fitting.drafting import fit_accepted
-from planner.fitting.fit import NAMES, Design, Effects, Prior, Priors, Problem, fit
+from planner.fitting.fit import NAMES, Design, Effects, FitProblem, Prior, Priors, fit
 from planner.fitting.kernel_rows import Samples, add_samples, read_samples
 from planner.fitting.observations import add_decode, add_ridden
 from planner.fitting.serving_rows import ServingRows, States
@@ -35,7 +35,7 @@ class Fitted:
     """A problem with the measurements and weights of its rows, and its solution for all of them."""
 
     def __init__(
-        self, problem: Problem, measured: Array, weight: Array, before: Fitted | None = None
+        self, problem: FitProblem, measured: Array, weight: Array, before: Fitted | None = None
     ) -> None:
         """Solve for all rows, from the solution of a problem of the same effects if given."""
         self.problem, self.measured, self.weight = problem, measured, weight

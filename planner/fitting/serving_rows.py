@@ -115,7 +115,7 @@ class ServingRows:
     def together(self, running: Array) -> tuple[Array, Array]:
         """Prompts that share a step of `running` sequences, and those that hold it up alone [-]."""
         prompts, alone = np.ones(len(self.rows)), np.ones(len(self.rows))
-        polls = habits(self.rows).poll
+        polls = np.asarray(habits(self.rows).poll)
         for group, load in self.loads:
             at = group.rows
             prompts[at] = load.together(running[at], self.lengths[1][at], polls[at])

@@ -8,7 +8,7 @@ from typing import Any
 from planner.models.layers import grouped
 from planner.models.parts import Block, LayerGroup
 from planner.models.quantization import read_quantization
-from planner.models.reader import Reader
+from planner.models.reader import ConfigReader
 from planner.models.spec import ModelSpec
 from planner.precision import UnknownFormat, get_format
 
@@ -24,7 +24,7 @@ LONGEST = ("model_max_length",)
 """The longest context a model was trained for, which may exceed the table of positions."""
 
 
-def read_dtype(reader: Reader) -> str:
+def read_dtype(reader: ConfigReader) -> str:
     """Return the id of the checkpoint's own format; a missing one is bf16, with a note."""
     name = reader.raw("dtype", "torch_dtype")
     if isinstance(name, str):
@@ -37,7 +37,7 @@ def read_dtype(reader: Reader) -> str:
     return "bf16"
 
 
-def read_context(reader: Reader) -> int | None:
+def read_context(reader: ConfigReader) -> int | None:
     """Return the longest context [token]: the larger of positions and `model_max_length`."""
     stated = [
         reader.size(*names)
@@ -50,7 +50,7 @@ def read_context(reader: Reader) -> int | None:
 
 
 def assemble(
-    reader: Reader,
+    reader: ConfigReader,
     blocks: Iterable[Block] | tuple[LayerGroup, ...],
     *,
     hidden: int,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.models.decoder import EXPERTS, Moe, Traits, decoder
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 from planner.models.windows import PERIODS, SIZES, patterned, slides
 
@@ -59,7 +59,7 @@ _KNOWN_SIZES = {
 """Sizes that change no parameter and no cache, or that are read under another name."""
 
 
-def read_assumed(reader: Reader) -> ModelSpec:
+def read_assumed(reader: ConfigReader) -> ModelSpec:
     """Read a config of unknown model_type as a plain decoder, between stated bounds.
 
     Raises ConfigError naming a field that says it is none, or one that is missing.
@@ -89,7 +89,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _assumed(reader: Reader) -> tuple[Traits, str]:
+def _assumed(reader: ConfigReader) -> tuple[Traits, str]:
     """Return traits from the fields that are there, and them in words."""
     config = reader.config
     latent, moe = reader.has("kv_lora_rank"), reader.has(*EXPERTS)
@@ -117,7 +117,7 @@ def _asks_norm(config: Mapping[str, Any]) -> bool:
     return any(config.get(name) is True for name in ("use_qk_norm", "qk_norm", "qk_layernorm"))
 
 
-def _windows(reader: Reader, layers: int) -> list[float]:
+def _windows(reader: ConfigReader, layers: int) -> list[float]:
     """Return the windows a pattern states; without a pattern none, which is the most memory."""
     if reader.config.get("use_sliding_window") is False:
         return [math.inf] * layers
@@ -139,9 +139,9 @@ def _windows(reader: Reader, layers: int) -> list[float]:
     return patterned(None, math.inf)(reader, layers)
 
 
-def _bound(reader: Reader, traits: Traits, most: bool) -> int:
+def _bound(reader: ConfigReader, traits: Traits, most: bool) -> int:
     """Return the parameters of the smallest or largest decoder that states the same fields."""
-    view = Reader(reader.config, reader.path, reader.outer)
+    view = ConfigReader(reader.config, reader.path, reader.outer)
     view.notes, view.class_defaults = [], reader.class_defaults
     tied = view.config.get("tie_word_embeddings")
     extreme = replace(
@@ -169,7 +169,7 @@ def _bound(reader: Reader, traits: Traits, most: bool) -> int:
     return total + (positions + 2 * layers * hidden * hidden if most else 0)
 
 
-def _unread(reader: Reader) -> Iterator[str]:
+def _unread(reader: ConfigReader) -> Iterator[str]:
     """Yield fields that were not read and say that the network is something else."""
     said = _said_already(reader)
     for name, value in reader.config.items():
@@ -182,7 +182,7 @@ def _unread(reader: Reader) -> Iterator[str]:
             yield name
 
 
-def _said_already(reader: Reader) -> set[str]:
+def _said_already(reader: ConfigReader) -> set[str]:
     """Return fields that others, which were read, make say nothing new."""
     said: set[str] = set()
     if reader.has("kv_lora_rank"):  # one latent serves all heads

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import InvalidInput
+from planner.models.encoders import encoder_note
 from planner.models.huggingface import import_config, import_file
 from planner.models.reader import ConfigError
 from planner.models.spec import ModelSpec, Note
@@ -109,10 +110,11 @@ def _catalogued(model_id: str) -> ModelSpec:
     notes = tuple(Note("catalogue", text) for text in entry.get("notes", ()))
     if entry.get("unchecked"):
         notes = (Note("unchecked_source", _UNCHECKED), *notes)
-    vision = entry.get("vision_params", spec.vision_params)
-    return replace(
-        spec, notes=spec.notes + notes, vision_params=vision, unchecked=bool(entry.get("unchecked"))
-    )
+    if "vision_params" in entry:
+        vision = int(entry["vision_params"])
+        notes = (encoder_note("vision", vision), *notes)
+        spec = replace(spec, vision_params=vision)
+    return replace(spec, notes=spec.notes + notes, unchecked=bool(entry.get("unchecked")))
 
 
 def _nearest(name: str) -> list[str]:

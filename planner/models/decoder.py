@@ -11,7 +11,7 @@ from planner.models.attention import Attention
 from planner.models.latent import LatentAttention
 from planner.models.mlp import Dense, Experts, Projection
 from planner.models.parts import Block, LayerGroup, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 from planner.models.windows import Windows, full
 
@@ -75,7 +75,7 @@ class Moe:
     router_bias: bool = False
     bias: bool = False
     gated: bool = True
-    sparse: Callable[[Reader, int], list[bool]] | None = None
+    sparse: Callable[[ConfigReader, int], list[bool]] | None = None
     """Which layers are mixtures; None reads the usual fields."""
 
 
@@ -88,10 +88,10 @@ class Traits:
     mlp_bias: Switch = False
     floor_heads: bool = False
     """A missing head_dim is the hidden size over the heads, rounded down."""
-    norms: int | Callable[[Reader], int] = 2
+    norms: int | Callable[[ConfigReader], int] = 2
     """Vectors of the hidden size a layer holds (norm weights and their biases)."""
     final_norms: int = 1
-    qk_norm: str | Callable[[Reader, Shape], int] = ""
+    qk_norm: str | Callable[[ConfigReader, Shape], int] = ""
     """`head`: one vector of head_dim each for q and k; `full`: of all heads' width; or a count."""
     output_gate: Switch = False
     """A gate of the attention output's width."""
@@ -107,9 +107,9 @@ class Traits:
     """Whether the class heeds tie_word_embeddings at all."""
     head_bias: Switch = False
     windows: Windows = full
-    width: Callable[[Reader, Shape], int] | None = None
+    width: Callable[[ConfigReader, Shape], int] | None = None
     """Width of the dense MLP where it is not a field of its own."""
-    dense_other: Callable[[Reader, Shape], int] | None = None
+    dense_other: Callable[[ConfigReader, Shape], int] | None = None
     """Parameters of the dense MLP beside its matrices."""
     moe: Moe | None = None
     latent: bool = False
@@ -119,11 +119,14 @@ class Traits:
     """Class defaults of fields that published files leave out."""
 
 
-Importer = Callable[[Reader], ModelSpec]
+Importer = Callable[[ConfigReader], ModelSpec]
 
 
 def read_shape(
-    reader: Reader, kv_heads: int | None = None, head_dim: int | None = None, floor: bool = False
+    reader: ConfigReader,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    floor: bool = False,
 ) -> Shape:
     """Return the sizes under any of their names; raises ConfigError naming what is missing.
 
@@ -143,7 +146,7 @@ def read_shape(
     return Shape(hidden, layers, heads, kv_heads, head_dim, reader.size(*VOCAB))
 
 
-def _head_dim(reader: Reader, hidden: int, heads: int, floor: bool) -> int:
+def _head_dim(reader: ConfigReader, hidden: int, heads: int, floor: bool) -> int:
     names = ("head_dim", "kv_channels", "attention_head_dim", "dim_head")
     if reader.has(*names):
         return reader.size(*names)
@@ -155,14 +158,14 @@ def _head_dim(reader: Reader, hidden: int, heads: int, floor: bool) -> int:
     return hidden // heads
 
 
-def switch(reader: Reader, trait: Switch, default: bool = False) -> bool:
+def switch(reader: ConfigReader, trait: Switch, default: bool = False) -> bool:
     """Return a trait that is fixed, or read the flag it names."""
     if isinstance(trait, bool):
         return trait
     return reader.flag(*((trait,) if isinstance(trait, str) else trait), default=default)
 
 
-def read_attention(reader: Reader, shape: Shape, traits: Traits, window: float) -> Attention:
+def read_attention(reader: ConfigReader, shape: Shape, traits: Traits, window: float) -> Attention:
     """Return the softmax attention of one layer."""
     return Attention(
         hidden=shape.hidden,
@@ -179,7 +182,7 @@ def read_attention(reader: Reader, shape: Shape, traits: Traits, window: float) 
     )
 
 
-def norm_params(reader: Reader, shape: Shape, traits: Traits) -> int:
+def norm_params(reader: ConfigReader, shape: Shape, traits: Traits) -> int:
     """Parameters of query and key norms [-]."""
     if callable(traits.qk_norm):
         return traits.qk_norm(reader, shape)
@@ -187,7 +190,9 @@ def norm_params(reader: Reader, shape: Shape, traits: Traits) -> int:
     return widths[traits.qk_norm] * shape.head_dim
 
 
-def read_latent(reader: Reader, shape: Shape, traits: Traits, window: float) -> LatentAttention:
+def read_latent(
+    reader: ConfigReader, shape: Shape, traits: Traits, window: float
+) -> LatentAttention:
     """Return multi-head latent attention: its cache is kv_lora_rank + qk_rope_head_dim values."""
     q_rank = reader.optional_size("q_lora_rank") or None
     kv_rank = reader.size("kv_lora_rank")
@@ -205,7 +210,7 @@ def read_latent(reader: Reader, shape: Shape, traits: Traits, window: float) -> 
     )
 
 
-def read_dense(reader: Reader, shape: Shape, traits: Traits) -> Dense:
+def read_dense(reader: ConfigReader, shape: Shape, traits: Traits) -> Dense:
     """Return the dense MLP of one layer."""
     return Dense(
         shape.hidden,
@@ -216,12 +221,12 @@ def read_dense(reader: Reader, shape: Shape, traits: Traits) -> Dense:
     )
 
 
-def four_times(reader: Reader, shape: Shape) -> int:
+def four_times(reader: ConfigReader, shape: Shape) -> int:
     """Return the MLP width, by default four times the hidden size."""
     return reader.size(*WIDTH, default=4 * shape.hidden)
 
 
-def sparse_layers(reader: Reader, layers: int) -> list[bool]:
+def sparse_layers(reader: ConfigReader, layers: int) -> list[bool]:
     """Return, layer by layer, whether its MLP is a mixture of experts.
 
     Reads `mlp_layer_types`, `first_k_dense_replace` or `num_dense_layers`, `moe_layer_freq` (a
@@ -242,7 +247,7 @@ def sparse_layers(reader: Reader, layers: int) -> list[bool]:
     ]
 
 
-def read_experts(reader: Reader, shape: Shape, moe: Moe) -> tuple[Part, ...]:
+def read_experts(reader: ConfigReader, shape: Shape, moe: Moe) -> tuple[Part, ...]:
     """Return the routed experts of one layer and, beside them, the shared ones."""
     experts = reader.size(*EXPERTS)
     top_k = reader.size(*TOP_K)
@@ -268,7 +273,7 @@ def read_experts(reader: Reader, shape: Shape, moe: Moe) -> tuple[Part, ...]:
     return (routed, Dense(shape.hidden, shared, moe.gated, bias, role="shared_experts"))
 
 
-def _shared_width(reader: Reader, moe: Moe, width: int) -> int:
+def _shared_width(reader: ConfigReader, moe: Moe, width: int) -> int:
     if moe.shared_width and reader.has(*moe.shared_width):
         return reader.size(*moe.shared_width, zero=True)
     count = reader.optional_size(
@@ -280,7 +285,7 @@ def _shared_width(reader: Reader, moe: Moe, width: int) -> int:
 def decoder(traits: Traits = Traits()) -> Importer:
     """Return the importer of a decoder with these traits."""
 
-    def read(reader: Reader) -> ModelSpec:
+    def read(reader: ConfigReader) -> ModelSpec:
         reader.defaults = traits.defaults
         if traits.latent:  # its one latent serves all heads
             return read_decoder(reader, read_shape(reader, 1, reader.size("v_head_dim")), traits)
@@ -290,7 +295,11 @@ def decoder(traits: Traits = Traits()) -> Importer:
 
 
 def read_decoder(
-    reader: Reader, shape: Shape, traits: Traits, blocks: list[Block] | None = None, **fields: Any
+    reader: ConfigReader,
+    shape: Shape,
+    traits: Traits,
+    blocks: list[Block] | None = None,
+    **fields: Any,
 ) -> ModelSpec:
     """Return the spec of a decoder of these sizes and traits, from its own `blocks` if given."""
     blocks = decoder_blocks(reader, shape, traits) if blocks is None else blocks
@@ -308,7 +317,7 @@ def read_decoder(
     )
 
 
-def next_token_layers(reader: Reader, shape: Shape, block: Block) -> tuple[LayerGroup, ...]:
+def next_token_layers(reader: ConfigReader, shape: Shape, block: Block) -> tuple[LayerGroup, ...]:
     """Return the multi-token-prediction layers: `block` behind a projection of two hidden states.
 
     Two norms before the projection and one before the head, which is the model's own; copies of
@@ -323,7 +332,7 @@ def next_token_layers(reader: Reader, shape: Shape, block: Block) -> tuple[Layer
 
 
 def decoder_blocks(
-    reader: Reader, shape: Shape, traits: Traits, sparse: list[bool] | None = None
+    reader: ConfigReader, shape: Shape, traits: Traits, sparse: list[bool] | None = None
 ) -> list[Block]:
     """Return the layers of a decoder with these traits; `sparse` overrides which mix experts."""
     windows = traits.windows(reader, shape.layers)

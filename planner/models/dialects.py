@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from planner.models.modules import RoleFormats, by_name, everywhere, overridden, strings
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.stored import bits_of, grouped_format, scale_and_offset
 from planner.models.weight_only import WEIGHT_ONLY
 from planner.precision import Format, custom_format, get_format
@@ -34,19 +34,19 @@ _ALGORITHMS = {
 """Names of NVIDIA ModelOpt for a format."""
 
 
-def _fp8(reader: Reader, config: Config) -> RoleFormats:
+def _fp8(reader: ConfigReader, config: Config) -> RoleFormats:
     block = config.get("weight_block_size")
     return everywhere(reader, config, get_format("fp8_block" if block else "fp8"))
 
 
-def _integers(name: str) -> Callable[[Reader, Config], RoleFormats]:
+def _integers(name: str) -> Callable[[ConfigReader, Config], RoleFormats]:
     """Read AWQ, GPTQ and their kin: bits, group_size, and zero points stored either way.
 
     auto-round lists modules of other bits in `extra_config`, GPTQModel in `dynamic` (a name after
     "-:" is left as it is).
     """
 
-    def read(reader: Reader, config: Config) -> RoleFormats:
+    def read(reader: ConfigReader, config: Config) -> RoleFormats:
         fmt = _integer(config, config, name)
         formats = {} if fmt is None else everywhere(reader, config, fmt)
         named: dict[str, Format | None] = {}
@@ -73,7 +73,7 @@ def _integer(own: Config, around: Config, name: str) -> Format | None:
     return grouped_format(bits, group, True, {"4/128": name})
 
 
-def _exl(reader: Reader, config: Config) -> RoleFormats:
+def _exl(reader: ConfigReader, config: Config) -> RoleFormats:
     """EXL2 and EXL3: a fractional average of bits, scales included, and the head's own."""
     formats = everywhere(reader, config, custom_format(bits_of(config, "bits"), "fp16"))
     if config.get("head_bits") is not None:
@@ -81,7 +81,7 @@ def _exl(reader: Reader, config: Config) -> RoleFormats:
     return formats
 
 
-def _mlx(reader: Reader, config: Config) -> RoleFormats:
+def _mlx(reader: ConfigReader, config: Config) -> RoleFormats:
     """MLX quantises embedding and head too; entries named after modules differ from the rest."""
     fmt = _affine(config)
     formats = {**everywhere(reader, config, fmt), "head": fmt, "embedding": fmt}
@@ -97,7 +97,7 @@ def _affine(config: Config) -> Format:
     return custom_format(bits_of(config, "bits") + scale_and_offset(config.get("group_size", 64)))
 
 
-def _bare(reader: Reader, config: Config) -> RoleFormats:
+def _bare(reader: ConfigReader, config: Config) -> RoleFormats:
     """Bits without a method: taken as linears alone, which is the most they take."""
     bits = bits_of(config, "bits", "w_bit", "num_bits")
     fmt = grouped_format(bits, config.get("group_size", 128), True, {"4/128": "gptq"})
@@ -110,11 +110,11 @@ def _bare(reader: Reader, config: Config) -> RoleFormats:
     return everywhere(reader, config, fmt)
 
 
-def _fixed(name: str) -> Callable[[Reader, Config], RoleFormats]:
+def _fixed(name: str) -> Callable[[ConfigReader, Config], RoleFormats]:
     return lambda reader, config: everywhere(reader, config, get_format(name))
 
 
-def _mxfp4(reader: Reader, config: Config) -> RoleFormats:
+def _mxfp4(reader: ConfigReader, config: Config) -> RoleFormats:
     """gpt-oss: the experts only."""
     del reader, config
     return {"experts": get_format("mxfp4")}
@@ -162,7 +162,7 @@ def _targets(config: Config) -> dict[str, Format]:
     return {name: fmt for fmt, group in groups for name in strings(group.get("targets"))}
 
 
-def _compressed(reader: Reader, config: Config) -> RoleFormats:
+def _compressed(reader: ConfigReader, config: Config) -> RoleFormats:
     """compressed-tensors: config_groups of targets; "Linear" is every linear layer.
 
     A 2:4 sparsity stores half the values and a bit a value that says which.
@@ -184,7 +184,7 @@ def _compressed(reader: Reader, config: Config) -> RoleFormats:
     return formats
 
 
-def _targeted(reader: Reader, config: Config) -> RoleFormats:
+def _targeted(reader: ConfigReader, config: Config) -> RoleFormats:
     groups = _groups(config)
     for fmt, group in groups:
         if "Linear" in (strings(group.get("targets")) or ["Linear"]):
@@ -193,7 +193,7 @@ def _targeted(reader: Reader, config: Config) -> RoleFormats:
     return by_name(reader, _targets(config), trimmed)
 
 
-def _modelopt(reader: Reader, config: Config) -> RoleFormats:
+def _modelopt(reader: ConfigReader, config: Config) -> RoleFormats:
     """ModelOpt: one quant_algo, or MIXED_PRECISION with a format per module."""
     algorithm = str(config.get("quant_algo")).upper()
     layers = config.get("quantized_layers")
@@ -224,7 +224,7 @@ def _algorithm(entry: Config, module: str) -> str:
     return _ALGORITHMS[name]
 
 
-def _quark(reader: Reader, config: Config) -> RoleFormats:
+def _quark(reader: ConfigReader, config: Config) -> RoleFormats:
     """AMD Quark: the dtype of weights, and of inputs where they are as narrow."""
     dtype, inputs = (_quark_dtype(config, name) for name in ("weight", "input_tensors"))
     known = {"fp8_e4m3": "fp8", "fp4": "mxfp4", "int8": "int8", "int4": "int4_g128", "uint4": "awq"}
@@ -243,7 +243,7 @@ def _quark_dtype(config: Config, name: str) -> str:
     return str(tensors.get("dtype")) if isinstance(tensors, Mapping) else ""
 
 
-METHODS: dict[str, Callable[[Reader, Config], RoleFormats]] = {
+METHODS: dict[str, Callable[[ConfigReader, Config], RoleFormats]] = {
     "fp8": _fp8,
     "fbgemm_fp8": _fixed("fp8"),
     "awq": _integers("awq"),

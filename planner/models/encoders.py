@@ -19,7 +19,8 @@ from typing import Any
 from planner.models.decoder import HIDDEN
 from planner.models.defaults import class_defaults, inner_type
 from planner.models.formulas import MissingField, NoCount, evaluate, names
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
+from planner.models.spec import Note
 
 _FILE = Path(__file__).parent / "facts" / "encoders.json"
 _ENCODER = re.compile(r"^(vision|visual|audio|image|video|speech|vit|vq)(_\w+)?_(config|tower)$")
@@ -80,7 +81,7 @@ class Encoders:
 class _Fields(Mapping[str, Any]):
     """The fields of a config as the names of a formula; objects in it are fields with fields."""
 
-    def __init__(self, reader: Reader, more: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, reader: ConfigReader, more: Mapping[str, Any] | None = None) -> None:
         self._reader = reader
         self._more = more or {}
 
@@ -128,13 +129,15 @@ def _table() -> dict[str, Any]:
     return table
 
 
-def count_encoders(text: Reader) -> Encoders:
+def count_encoders(text: ConfigReader) -> Encoders:
     """Return the encoders of the config around `text`, the reader of the text decoder.
 
     Notes what is counted and what is not known. Raises ConfigError naming a field of no use.
     """
     holder = text.outer or text
     model_type = holder.text("model_type")
+    if text.outer is not None:
+        holder.class_defaults = class_defaults(model_type)
     joins = _table()["joins"].get(model_type)
     counted = Encoders()
     if joins is not None:
@@ -150,7 +153,7 @@ def count_encoders(text: Reader) -> Encoders:
     return counted
 
 
-def _known(holder: Reader, text: Reader, path: str, formula: str) -> Encoders:
+def _known(holder: ConfigReader, text: ConfigReader, path: str, formula: str) -> Encoders:
     """Return the encoder under `path` (empty: none of its own) with what joins it to the model."""
     reader = holder
     for name in filter(None, path.split(".")):
@@ -166,11 +169,14 @@ def _known(holder: Reader, text: Reader, path: str, formula: str) -> Encoders:
         reader = _inside(reader, name)
     more = {"text": _Fields(text), "outer": _Fields(holder)}
     tower, low, high = _tower(reader) if path else (0, 0, 0)
-    join = _count(formula, holder, {**more, "tower": tower})
+    try:
+        join = _count(formula, holder, {**more, "tower": tower})
+    except MissingField:
+        return _joined(reader, text, path, (tower, low, high))
     return _as(path, tower + join, low + join, high + join)
 
 
-def _count(formula: str, reader: Reader, more: Mapping[str, Any]) -> int:
+def _count(formula: str, reader: ConfigReader, more: Mapping[str, Any]) -> int:
     """Return the value of a formula; raises ConfigError naming the field that spoils it."""
     fields = _Fields(reader, more)
     try:
@@ -204,7 +210,7 @@ def _as(path: str, params: int, low: int, high: int) -> Encoders:
     return Encoders(params, 0, low, high)
 
 
-def _inside(reader: Reader, name: str) -> Reader:
+def _inside(reader: ConfigReader, name: str) -> ConfigReader:
     """Return a reader of an object in the config, with the defaults of its type."""
     inner = reader.nested(name)
     if inner is None:
@@ -213,7 +219,7 @@ def _inside(reader: Reader, name: str) -> Reader:
     return inner
 
 
-def _kind(reader: Reader, name: str) -> str:
+def _kind(reader: ConfigReader, name: str) -> str:
     """Return the type of the encoder config `name`: as stated, or as the class around it has it.
 
     Published files may leave it out, repeat the model's own type, or name a relative.
@@ -228,7 +234,7 @@ def _kind(reader: Reader, name: str) -> str:
     return implied or (stated if isinstance(stated, str) else "")
 
 
-def _tower(reader: Reader) -> tuple[int, int, int]:
+def _tower(reader: ConfigReader) -> tuple[int, int, int]:
     """Return the parameters of an encoder, and at least and at most how many."""
     name = reader.path.rstrip(".").rpartition(".")[2]
     formula = _table()["towers"].get(_kind(reader, name))
@@ -241,7 +247,7 @@ def _tower(reader: Reader) -> tuple[int, int, int]:
     return params, params, params
 
 
-def _bounded(reader: Reader) -> tuple[int, int, int]:
+def _bounded(reader: ConfigReader) -> tuple[int, int, int]:
     """Return the size of a transformer of the stated width and depth, and bounds around it.
 
     At least attention and two MLP matrices without biases; at most a third one, and as many again
@@ -261,30 +267,44 @@ def _bounded(reader: Reader) -> tuple[int, int, int]:
     return low, low, int(1.1 * high) + 20_000 * width
 
 
-def _unknown(holder: Reader, text: Reader, name: str) -> Encoders:
+def _unknown(holder: ConfigReader, text: ConfigReader, name: str) -> Encoders:
     """Return an encoder beside a model type whose join to it is not known, between bounds."""
     reader = _inside(holder, name)
-    params, low, high = _tower(reader)
-    if not params:
-        return Encoders()
+    sizes = _tower(reader)
+    return _joined(reader, text, name, sizes) if sizes[0] else Encoders()
+
+
+def _joined(
+    reader: ConfigReader, text: ConfigReader, path: str, sizes: tuple[int, int, int]
+) -> Encoders:
+    """Return an encoder of `sizes` (about, at least, at most) with a join that is not known.
+
+    At least none; at most 24 matrices from the encoder's width, or four of it, to the model's.
+    """
+    params, low, high = sizes
     width = reader.size(*WIDTH) if reader.has(*WIDTH) else 0
     model = text.size(*HIDDEN) if text.has(*HIDDEN) else width
     joined = 4 * width * (4 * width + model)
     most = 24 * width * max(4 * width, model)
-    return _as(name, params + joined, low, high + most)
+    return _as(path, params + joined, low, high + most)
 
 
-def _note(holder: Reader, counted: Encoders) -> None:
+def encoder_note(what: str, params: int) -> Note:
+    """Return what a reader must know of `params` of a vision or audio encoder."""
+    return Note(
+        f"{what}_encoder",
+        f"{params:,} parameters of the {what} encoder and its projection are loaded beside the"
+        " decoder; they are not in total_params and do no work in a decode step",
+    )
+
+
+def _note(holder: ConfigReader, counted: Encoders) -> None:
     for what, params in (("vision", counted.vision), ("audio", counted.audio)):
         if params:
-            holder.note(
-                f"{what}_encoder",
-                f"{params:,} parameters of the {what} encoder and its projection are loaded beside"
-                " the decoder; they are not in total_params and do no work in a decode step",
-            )
+            holder.notes.append(encoder_note(what, params))
     if counted.low != counted.high:
         holder.note(
             "encoder_bounds",
-            f"the encoder's type is not known: between {counted.low:,} and {counted.high:,}"
-            " parameters by its stated width and depth",
+            f"not all of the encoder is known: between {counted.low:,} and {counted.high:,}"
+            " parameters by the widths and depths that are stated",
         )

@@ -105,6 +105,8 @@ def evaluate(formula: str, scope: Scope) -> int:
     """
     try:
         value = _value(_parsed(formula), scope)
+    except ConfigError:
+        raise
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, IndexError) as error:
         raise NoCount(str(error)) from None
     if not isinstance(value, (int, float)) or not 0 <= value <= LARGEST:

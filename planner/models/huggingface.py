@@ -14,7 +14,7 @@ from planner.models.decoder import HIDDEN, LAYERS, Importer
 from planner.models.defaults import class_defaults, flat_defaults, inner_type
 from planner.models.encoders import count_encoders
 from planner.models.files import indexed_bytes, load_json, stored_elsewhere
-from planner.models.reader import ConfigError, Reader, first_key
+from planner.models.reader import ConfigError, ConfigReader, first_key
 from planner.models.refusals import refuse
 from planner.models.spec import ModelSpec, Note
 from planner.precision import get_format
@@ -95,7 +95,7 @@ def read_config(
     whole: bool = False,
 ) -> tuple[ModelSpec, dict[str, Any]]:
     """Like `import_config`; also return the fields of the config that were used."""
-    root = Reader(config)
+    root = ConfigReader(config)
     root.whole = whole
     table = family_types(family) if family else importers()
     text = _text_reader(_text_reader(root, table), table)
@@ -104,6 +104,7 @@ def read_config(
     importer = next((table[name] for name in named if name in table), read_assumed)
     spec = importer(text)
     encoders = count_encoders(text)
+    _note_parts(root)
     _note_defaults(root)
     spec = replace(
         spec,
@@ -118,7 +119,7 @@ def read_config(
     return spec, root.used
 
 
-def _text_reader(reader: Reader, table: Mapping[str, Importer]) -> Reader:
+def _text_reader(reader: ConfigReader, table: Mapping[str, Importer]) -> ConfigReader:
     """Return a reader of the nested object that describes the text decoder, if there is one."""
     name = first_key(reader.config, _NESTED)
     inner = reader.config[name] if name else None
@@ -133,7 +134,7 @@ def _text_reader(reader: Reader, table: Mapping[str, Importer]) -> Reader:
     return _with_defaults(reader if nested is None else nested, name)
 
 
-def _with_defaults(reader: Reader, name: str = "") -> Reader:
+def _with_defaults(reader: ConfigReader, name: str = "") -> ConfigReader:
     """Give `reader` the class defaults of its type, which its outer object may imply."""
     own = reader.text("model_type")
     if reader.outer is None:
@@ -144,7 +145,24 @@ def _with_defaults(reader: Reader, name: str = "") -> Reader:
     return reader
 
 
-def _note_defaults(root: Reader) -> None:
+def _note_parts(root: ConfigReader) -> None:
+    """Note the networks beside decoder and encoders, such as those that make speech of text."""
+    beside = [
+        name
+        for name, value in root.config.items()
+        if name.endswith("_config")
+        and name not in root.used
+        and isinstance(value, Mapping)
+        and "model_type" in value
+    ]
+    if beside:
+        root.note(
+            "parts_left_out",
+            f"{', '.join(sorted(beside))}: not counted; no token of text is decoded with it",
+        )
+
+
+def _note_defaults(root: ConfigReader) -> None:
     if root.assumed:
         fields = ", ".join(f"{name} {value}" for name, value in sorted(root.assumed.items()))
         root.note("class_defaults", f"not in the file, so the default of its class: {fields}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from planner.models.reader import Reader
+from planner.models.reader import ConfigReader
 from planner.precision import Format, custom_format, get_format
 
 RoleFormats = dict[str, Format]
@@ -123,7 +123,7 @@ def _subpaths(module: str) -> Iterator[str]:
             yield ".".join(parts[start:end])
 
 
-def _sampled(reader: Reader, role: str, trimmed: bool) -> list[int]:
+def _sampled(reader: ConfigReader, role: str, trimmed: bool) -> list[int]:
     """Layers to look a role's modules up in; a trimmed list shows its first in text order only."""
     layers = reader.size("num_hidden_layers", "n_layers", "n_layer", "num_layers", default=64)
     dense = reader.size("first_k_dense_replace", default=0, zero=True)
@@ -144,7 +144,7 @@ def strings(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def everywhere(reader: Reader, config: Mapping[str, Any], fmt: Format) -> RoleFormats:
+def everywhere(reader: ConfigReader, config: Mapping[str, Any], fmt: Format) -> RoleFormats:
     """Give every linear role `fmt`, but those on the config's ignore lists."""
     skipped = [name for key in _SKIPPED for name in strings(config.get(key))]
     trimmed = isinstance(config.get("_trimmed"), Mapping)
@@ -167,7 +167,7 @@ def everywhere(reader: Reader, config: Mapping[str, Any], fmt: Format) -> RoleFo
 
 
 def overridden(
-    reader: Reader, formats: RoleFormats, named: Mapping[str, Format | None]
+    reader: ConfigReader, formats: RoleFormats, named: Mapping[str, Format | None]
 ) -> RoleFormats:
     """Return `formats` with the exceptions a list of modules makes; None keeps one as it is.
 
@@ -204,7 +204,7 @@ def overridden(
     return result
 
 
-def by_name(reader: Reader, named: Mapping[str, Format], trimmed: bool) -> RoleFormats:
+def by_name(reader: ConfigReader, named: Mapping[str, Format], trimmed: bool) -> RoleFormats:
     """Resolve formats listed module by module; of a cut list, unseen roles follow their like."""
     formats: RoleFormats = {}
     modules = Modules(named)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import Quantization
 from planner.precision import get_format
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planner.models.modules import RoleFormats
 
 
-def read_quantization(reader: Reader) -> Quantization:
+def read_quantization(reader: ConfigReader) -> Quantization:
     """Return the formats, by role, of the checkpoint that `reader`'s config describes.
 
     An unknown method is noted, and its weights are counted in the model's own type.
@@ -56,6 +56,8 @@ def _method(config: Config, mlx: bool) -> str:
     method = config.get("quant_method")
     if isinstance(method, str):
         return method.lower()
+    if method is not None:
+        raise ConfigError(f"quantization_config.quant_method: {method!r:.40} is not a text")
     if "config_groups" in config or "sparsity_config" in config:
         return "compressed-tensors"
     return "mlx" if mlx or "group_size" in config else ""

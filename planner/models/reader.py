@@ -31,7 +31,7 @@ class ConfigError(InvalidInput):
     """A config that cannot be read: the message names the field and what is accepted."""
 
 
-class Reader:
+class ConfigReader:
     """A view of one (possibly nested) config that validates, and remembers what was used.
 
     `used` collects the fields an importer read, which is what the catalogue keeps of a config;
@@ -45,7 +45,7 @@ class Reader:
         self,
         config: Mapping[str, Any],
         path: str = "",
-        parent: Reader | None = None,
+        parent: ConfigReader | None = None,
         inherits: bool = False,
     ) -> None:
         if not isinstance(config, Mapping):
@@ -63,12 +63,12 @@ class Reader:
         self.class_defaults: Mapping[str, Any] = {}
         self.whole: bool = parent.whole if parent else False
 
-    def nested(self, *names: str) -> Reader | None:
+    def nested(self, *names: str) -> ConfigReader | None:
         """Return a reader of the first of `names` that holds an object, or None."""
         for name in names:
             value = self.config.get(name)
             if isinstance(value, Mapping):
-                child = Reader(value, f"{self.path}{name}.", self)
+                child = ConfigReader(value, f"{self.path}{name}.", self)
                 before = self.used.get(name)
                 if isinstance(before, dict) and before is not value:
                     child.used = before
@@ -222,7 +222,7 @@ class Reader:
         return None if values is None else values[:layers]
 
 
-def _outermost(reader: Reader, name: str) -> Reader:
+def _outermost(reader: ConfigReader, name: str) -> ConfigReader:
     """Return the outermost reader around `reader` whose object states `name`, else itself."""
     stating = reader
     outer = reader.outer

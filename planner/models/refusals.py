@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from planner.models.defaults import encodes_and_decodes, encodes_only
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 
 Config = Mapping[str, Any]
 
@@ -87,7 +87,7 @@ UNREAD: Mapping[str, str] = {
 """Types that are known and not read, with what stands in the way and the field that says it."""
 
 
-def refuse(root: Reader, text: Reader) -> None:
+def refuse(root: ConfigReader, text: ConfigReader) -> None:
     """Raise ConfigError, naming a field, unless the config may describe a decoder that is read."""
     for field, is_it, why in _OTHER_FILES:
         if is_it(root.config):
@@ -105,7 +105,7 @@ def refuse(root: Reader, text: Reader) -> None:
             raise ConfigError(f"architectures: {name} classifies or encodes; it decodes no tokens")
 
 
-def _refuse_type(reader: Reader) -> None:
+def _refuse_type(reader: ConfigReader) -> None:
     name = reader.config.get("model_type")
     if not isinstance(name, str):
         return

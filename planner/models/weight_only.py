@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from planner.models.modules import RoleFormats, everywhere, overridden
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.stored import bits_of, scale_and_offset
 from planner.precision import Format, custom_format, get_format
 
@@ -16,7 +16,7 @@ Config = Mapping[str, Any]
 _OWN = "weights are counted in the model's own type, which is the most they can be"
 
 
-def _bitsandbytes(reader: Reader, config: Config) -> RoleFormats:
+def _bitsandbytes(reader: ConfigReader, config: Config) -> RoleFormats:
     """NF4 keeps an fp32 scale per 64 values, in 8 bits when they are quantised again."""
     if config.get("load_in_8bit"):
         return everywhere(reader, config, custom_format(8))
@@ -30,7 +30,7 @@ def _bitsandbytes(reader: Reader, config: Config) -> RoleFormats:
     return everywhere(reader, config, custom_format(4 + scale))
 
 
-def _hqq(reader: Reader, config: Config) -> RoleFormats:
+def _hqq(reader: ConfigReader, config: Config) -> RoleFormats:
     """HQQ: one `weight_quant_params`, or one a kind of module."""
     inner = config.get("quant_config", config.get("dynamic_config"))
     if not isinstance(inner, Mapping):
@@ -77,7 +77,7 @@ def _torchao_format(name: object, group: int) -> Format | None:
     return None
 
 
-def _torchao(reader: Reader, config: Config) -> RoleFormats:
+def _torchao(reader: ConfigReader, config: Config) -> RoleFormats:
     """torchao: `quant_type` is a name, or an object that names its class and its fields."""
     stated = config.get("quant_type")
     entry = stated.get("default", stated) if isinstance(stated, Mapping) else stated
@@ -97,7 +97,7 @@ def _torchao(reader: Reader, config: Config) -> RoleFormats:
     return formats
 
 
-def _quanto(reader: Reader, config: Config) -> RoleFormats:
+def _quanto(reader: ConfigReader, config: Config) -> RoleFormats:
     """quanto: four and two bits with a scale and a shift per 128 values, eight with one a row."""
     weights = str(config.get("weights")).lower()
     known = {
@@ -111,7 +111,7 @@ def _quanto(reader: Reader, config: Config) -> RoleFormats:
     return everywhere(reader, config, known[weights])
 
 
-def _aqlm(reader: Reader, config: Config) -> RoleFormats:
+def _aqlm(reader: ConfigReader, config: Config) -> RoleFormats:
     """AQLM: groups of values as codes into codebooks (Egiazarian et al., 2024)."""
     codes = _size(config, "num_codebooks") * _size(config, "nbits_per_codebook")
     group = _size(config, "in_group_size") * _size(config, "out_group_size")
@@ -131,7 +131,7 @@ def _size(config: Config, name: str) -> int:
     return value
 
 
-def _fp_quant(reader: Reader, config: Config) -> RoleFormats:
+def _fp_quant(reader: ConfigReader, config: Config) -> RoleFormats:
     """FP-Quant: MXFP4 or NVFP4 in weights and activations; it may keep 16-bit masters as well."""
     name = str(config.get("forward_dtype", "nvfp4")).lower()
     known = {"mxfp4": "mxfp4_w4a4", "nvfp4": "nvfp4"}
@@ -143,18 +143,18 @@ def _fp_quant(reader: Reader, config: Config) -> RoleFormats:
     return everywhere(reader, config, fmt)
 
 
-def _higgs(reader: Reader, config: Config) -> RoleFormats:
+def _higgs(reader: ConfigReader, config: Config) -> RoleFormats:
     """HIGGS: bits as stated and a 16-bit scale per group (Malinovskii et al., 2024)."""
     group = config.get("group_size", 256)
     scale = 16 / group if isinstance(group, int) and group > 0 else 0.0
     return everywhere(reader, config, custom_format(bits_of(config, "bits") + scale, "fp16"))
 
 
-def _eight(reader: Reader, config: Config) -> RoleFormats:
+def _eight(reader: ConfigReader, config: Config) -> RoleFormats:
     return everywhere(reader, config, custom_format(8, "fp16"))
 
 
-WEIGHT_ONLY: dict[str, Callable[[Reader, Config], RoleFormats]] = {
+WEIGHT_ONLY: dict[str, Callable[[ConfigReader, Config], RoleFormats]] = {
     "bitsandbytes": _bitsandbytes,
     "hqq": _hqq,
     "torchao": _torchao,

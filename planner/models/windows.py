@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 
-Windows = Callable[[Reader, int], list[float]]
+Windows = Callable[[ConfigReader, int], list[float]]
 """Reads the window of each of so many layers; infinity attends to everything [token]."""
 
 _SLIDING = ("sliding", "local", "chunked", "window")
@@ -29,13 +29,13 @@ def slides(kind: object) -> bool:
     return isinstance(kind, str) and any(word in kind for word in _SLIDING)
 
 
-def full(reader: Reader, layers: int) -> list[float]:
+def full(reader: ConfigReader, layers: int) -> list[float]:
     """Every layer attends to everything."""
     del reader
     return [math.inf] * layers
 
 
-def window_size(reader: Reader, default: float = math.inf) -> float:
+def window_size(reader: ConfigReader, default: float = math.inf) -> float:
     """Return `sliding_window`: null or zero is none, missing is `default` [token].
 
     One that no sequence of the model's context can fill is none either.
@@ -50,13 +50,13 @@ def window_size(reader: Reader, default: float = math.inf) -> float:
 def uniform(default: float = math.inf) -> Windows:
     """Every layer has the window; `default` where the file lacks the key."""
 
-    def read(reader: Reader, layers: int) -> list[float]:
+    def read(reader: ConfigReader, layers: int) -> list[float]:
         return [window_size(reader, default)] * layers
 
     return read
 
 
-def switched(reader: Reader, layers: int) -> list[float]:
+def switched(reader: ConfigReader, layers: int) -> list[float]:
     """Qwen: a window counts only under `use_sliding_window`, from layer max_window_layers on."""
     if not reader.flag("use_sliding_window"):
         return [math.inf] * layers
@@ -74,7 +74,7 @@ def patterned(period: int | None, window: float, first: bool = False) -> Windows
     "LLLG".
     """
 
-    def read(reader: Reader, layers: int) -> list[float]:
+    def read(reader: ConfigReader, layers: int) -> list[float]:
         kinds = reader.pattern(layers, "layer_types")
         size = window_size(reader, window)
         if kinds:

@@ -79,11 +79,11 @@ def advise(scenario: Scenario) -> tuple[Lever, ...]:
     Raises ValueError like `plan`.
     """
     batch, context = (scenario.batch or [1])[-1], (scenario.context or [DEFAULT_CONTEXT])[-1]
-    return levers(Question(deployment_of(scenario), batch, context, scenario))
+    return levers(LeverQuestion(deployment_of(scenario), batch, context, scenario))
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LeverQuestion:
     """A point of a deployment; what else its scenario says is in the deployment already."""
 
     deployment: Deployment
@@ -95,7 +95,7 @@ class Question:
 
 
 @lru_cache(maxsize=256)
-def levers(question: Question) -> tuple[Lever, ...]:
+def levers(question: LeverQuestion) -> tuple[Lever, ...]:
     """Return the levers that make a point faster and are not pulled, best for each user first.
 
     Before them stands a larger batch where it is the answer: where it adds tokens/s per GPU within
@@ -129,7 +129,7 @@ def levers(question: Question) -> tuple[Lever, ...]:
     return (*_batch_more(question, before), *faster)
 
 
-def _twice(question: Question) -> Change:
+def _twice(question: LeverQuestion) -> Change:
     tp = 2 * question.scenario.tp
     cost = f"{question.deployment.sharding.gpus} more GPUs a replica"
     return Change("tp_double", "twice the tensor parallelism", {"tp": tp}, cost=cost)
@@ -152,7 +152,7 @@ def stored_bits(deployment: Deployment) -> float:
     return 8 * spec.weights_bytes(deployment.formats) / spec.total_params
 
 
-def _batch_more(question: Question, before: float) -> tuple[Lever, ...]:
+def _batch_more(question: LeverQuestion, before: float) -> tuple[Lever, ...]:
     """Return a larger batch as a lever where it adds much per GPU within memory and the limit."""
     deployment, scenario = question.deployment, question.scenario
     context = int(question.context)

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.deployment import Deployment
 from planner.plans.money import Tariff
-from planner.plans.sizing import Load, Sizing
+from planner.plans.sizing import RequiredLoad, Sizing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Candidate:
     engine: str | None
     feeding: Feeding | None
     sizing: Sizing
-    load: Load
+    load: RequiredLoad
     """The largest of one replica within the limits."""
     replicas: int
     """0 where a limit is missed at any load, or what there is does not hold one."""

@@ -10,7 +10,7 @@ import numpy as np
 from planner import answer
 from planner.deployment import Deployment, deployment_of
 from planner.models.spec import Note
-from planner.plans.advice import Question, levers
+from planner.plans.advice import LeverQuestion, levers
 from planner.plans.columns import Column, columns
 from planner.plans.editions import current_editions
 from planner.plans.kernels import kernel_rows
@@ -44,14 +44,16 @@ def plan_deployment(
     limits = deployment.limits(context)
     notes.append(_nearness_note(scenario, deployment))
     notes += fit_notes(deployment, scenario.batch, context, fit)
-    notes += _load_notes(scenario, deployment, batches, context, fit)
+    meets = _meets(scenario, deployment, batches, context, fit)
+    notes += _load_notes(scenario, deployment, meets)
 
     passes = deployment.passes_on_grid(tuple(batches), tuple(contexts))
     batch = np.array(batches, float)[:, None]
-    question = Question(deployment, batches[-1], contexts[-1], scenario)
+    question = LeverQuestion(deployment, batches[-1], contexts[-1], scenario)
     figures = columns(deployment, scenario.replicas, passes, batch)
     fields = {
         "scenario": _filled(scenario, deployment, batches, contexts),
+        "verdict": {"fits": fit >= (max(scenario.batch) if scenario.batch else 1), "meets": meets},
         "limits": _limits(limits),
         "memory": memory_fields(deployment, limits, fit, min(batches)),
         "points": _points(figures, batches, contexts),
@@ -72,14 +74,24 @@ def _serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | Non
     return answer_serving(scenario, deployment)
 
 
-def _load_notes(
+def _meets(
     scenario: Scenario, deployment: Deployment, batches: list[int], context: int, fit: int
+) -> list[answer.Meets]:
+    if scenario.tpot_ms is None and scenario.ttft_ms is None:
+        return []
+    from planner.plans.meets import meets_of  # a question without limits does without
+
+    return meets_of(scenario, deployment, batches, context, fit)
+
+
+def _load_notes(
+    scenario: Scenario, deployment: Deployment, meets: list[answer.Meets]
 ) -> list[Note]:
     notes = []
-    if scenario.tpot_ms is not None or scenario.ttft_ms is not None:
-        from planner.plans.targets import limit_notes  # a question without limits does without
+    if meets:
+        from planner.plans.meets import missed_notes
 
-        notes += limit_notes(scenario, deployment, batches, context, fit)
+        notes += missed_notes(meets, scenario)
     if scenario.isl is not None:
         from planner.plans.serving import serving_notes
 

@@ -40,7 +40,7 @@ class Load:
         """Requests a replica completes [1/s]."""
         return np.asarray(self.state.requests_per_s * self.occupied)
 
-    def moved(self, start: float, step: float) -> tuple[Array, Array]:
+    def moved(self, start: Numeric, step: Numeric) -> tuple[Array, Array]:
         """Return TTFT [s] and requests per second where starts and steps take other times.
 
         `start` is a factor on TTFT of a request that finds room, `step` one on TPOT [-]. Those that

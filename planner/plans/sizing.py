@@ -61,7 +61,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class RequiredLoad:
     """The largest load of one replica within the limits."""
 
     clients: float
@@ -95,7 +95,7 @@ class Sizing:
         """Return every limited time over its limit, at every load [-]."""
         return {name: s / self.wanted.limits_s[name] for name, s in self.times_s(z).items()}
 
-    def most(self, z: float = 0.0) -> Load:
+    def most(self, z: float = 0.0) -> RequiredLoad:
         """Return the largest load within the limits, z off p50."""
         curve = self.curve
         worst, binds = np.zeros_like(curve.clients), "room"
@@ -108,10 +108,10 @@ class Sizing:
         if missed < len(worst):
             binds = list(ratios)[int(stacked[:, missed].argmax())]
             if missed == 0:
-                return Load(0.0, 0.0, binds)
+                return RequiredLoad(0.0, 0.0, binds)
             between = np.log(curve.clients[missed - 1 : missed + 1])
             clients = float(np.exp(np.interp(1.0, worst[missed - 1 : missed + 1], between)))
-        return Load(clients, self.served(clients, z), binds)
+        return RequiredLoad(clients, self.served(clients, z), binds)
 
     def served(self, clients: float, z: float = 0.0) -> float:
         """Return what a replica with `clients` in flight serves, in the demand's unit [-]."""
@@ -151,7 +151,7 @@ class Sizing:
         return probability(float(PLACES[low - 1])) if low else 0.0
 
 
-def binding(load: Load, curve: Curve, capped: bool, transfer: float) -> Binding:
+def binding(load: RequiredLoad, curve: Curve, capped: bool, transfer: float) -> Binding:
     """Return what binds a load: memory or the engine's cap on sequences where one more has no room,
     else the limit, or prompts or the link where they are most of what is limited.
 

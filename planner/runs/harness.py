@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 
@@ -60,6 +60,12 @@ def mean_lengths(rows: Sequence[Row]) -> tuple[Array, Array]:
     share = np.array([harness_of(row).mean_share for row in rows])
     isl, osl = (numbers(rows, name, 1.0) for name in ("isl", "osl"))
     return np.maximum(isl * share, 1.0), np.maximum(osl * share, 1.0)
+
+
+def as_asked(row: Row) -> Row:
+    """Return a serving run as a user would ask for it: its mean lengths, and no source."""
+    isl, osl = (f"{float(values[0]):g}" for values in mean_lengths([row]))
+    return replace(row, inputs={**row.inputs, "isl": isl, "osl": osl, "source": ""})
 
 
 def habits(rows: Sequence[Row]) -> Habits:

@@ -7,7 +7,7 @@ import gzip
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -150,10 +150,6 @@ class Row:
         """Return an input as a number, `default` where it is blank."""
         text = self.inputs.get(name, "")
         return float(text) if text else default
-
-    def anonymous(self) -> Row:
-        """Return the same run without where it comes from."""
-        return replace(self, inputs={**self.inputs, "source": ""})
 
     def count(self, name: str, default: int = 1) -> int:
         """Return an input as a whole number, `default` where it is blank."""

@@ -64,7 +64,7 @@ class Queueing:
     """Prompts of clients in step with a new request that stand before it [-]."""
     together: float = 0.0
     """Share of all clients that is in step and stands before a new request besides [-]."""
-    scale: float = 1.0
+    scale: Numeric = 1.0
     """Factor on TTFT but for what waits for room, of measurements of one's own [-]."""
 
     @classmethod

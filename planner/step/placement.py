@@ -18,6 +18,7 @@ from planner.step.coefficients import Layout
 from planner.step.evaluator import make_step
 from planner.step.figures import StepPoints
 from planner.step.parallel import ACTIVATION_BYTES, Sharding
+from planner.step.typed import advice_of
 
 Phase = Literal["decode", "prefill"]
 
@@ -139,14 +140,5 @@ def _placed(
         attainable_flops_per_s=float(roof.attainable(intensity)),
         time_s=float(roof.time(work)),
         bound="compute" if limit == "compute" else "memory",
-        advice=_advice(limit, compute, memory),
+        advice=advice_of(limit, compute, memory),
     )
-
-
-def _advice(limit: str, compute: float, memory: float) -> str:
-    """Return the lever that helps a kernel and the most it can gain, at equal everything else."""
-    if limit == "compute":
-        gain = compute / max(memory, compute / 2)
-        return f"a format of half the width: up to {gain:.2f}× (tiling, tensor cores)"
-    gain = memory / max(compute, memory / 2)
-    return f"half the bytes: up to {gain:.2f}× (fusion, quantised bytes, layout)"

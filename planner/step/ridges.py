@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from planner.hw import get_accelerator, list_accelerators
+from planner.hw import Accelerator, get_accelerator, list_accelerators
 
 
 def ridges(gpus: Sequence[str | dict[str, Any]] = ()) -> list[dict[str, Any]]:
@@ -14,6 +14,21 @@ def ridges(gpus: Sequence[str | dict[str, Any]] = ()) -> list[dict[str, Any]]:
     Measured figures are None where nothing was published. Raises UnknownAccelerator.
     """
     chosen = [get_accelerator(gpu) for gpu in gpus] if gpus else list_accelerators()
+    return _rows(chosen)
+
+
+def other_bandwidths(
+    gpus: Sequence[str | dict[str, Any]],
+) -> list[tuple[list[dict[str, Any]], str]]:
+    """Return the rows of `gpus` at every other published bandwidth, and whose figure that is."""
+    return [
+        (_rows([accelerator.alternative("bandwidth_bytes_per_s", index)]), figure.source)
+        for accelerator in map(get_accelerator, gpus)
+        for index, figure in enumerate(accelerator.also_published.get("bandwidth_bytes_per_s", ()))
+    ]
+
+
+def _rows(chosen: Sequence[Accelerator]) -> list[dict[str, Any]]:
     rows = []
     for accelerator in chosen:
         bandwidth, peaks = accelerator.measured_bandwidth, accelerator.measured_peaks

@@ -52,7 +52,13 @@ def shared_url(
 
 @contextmanager
 def empty_database(request: pytest.FixtureRequest, directory: Path) -> Iterator[str]:
-    if request.param == "sqlite":
+    with another_database(request.param, request, directory) as url:
+        yield url
+
+
+@contextmanager
+def another_database(kind: str, request: pytest.FixtureRequest, directory: Path) -> Iterator[str]:
+    if kind == "sqlite":
         yield f"sqlite:///{directory / 'planner.db'}"
         return
     servers: Cluster = request.getfixturevalue("postgres_cluster")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.compare import Comparison, ComparisonRequest, compare, to_csv, to_markdown
+from planner.plans.compare import Comparison, ComparisonRequest, compare, to_csv, to_markdown
 from planner.scenario import Scenario
 from tests.api.conftest import Client
 from tests.api.test_errors import check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select, text
 
 from api.settings import Settings
 from api.store import migrate
+from api.store.backup import BadBackup, backup, restore
 from api.store.database import make_engine
-from tests.api.conftest import make_everything, make_settings, started
+from api.store.tables import Base
+from tests.api.conftest import another_database, make_everything, make_settings, started
 
 REVISIONS = ("0001", "0002", "0003")
 KEPT = {
@@ -132,3 +135,84 @@ def test_a_kill_while_migrating_leaves_one_revision_or_the_other(tmp_path: Path)
         assert migrate.current(settings) in {"base", REVISIONS[-1]}
         migrate.upgrade(settings)
         assert migrate.differences(settings) == []
+
+
+@pytest.mark.parametrize("into", ["sqlite", "postgres"])
+def test_a_backup_restores_into_either_database(
+    filled: Settings, into: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    tables = [table for names in KEPT.values() for table in names]
+    file = tmp_path / "store.backup"
+    counts = backup(filled, file)
+    assert set(counts) == set(tables)
+    (tmp_path / "other").mkdir()
+    with another_database(into, request, tmp_path / "other") as url:
+        restored = make_settings(url)
+        assert restore(restored, file) == counts
+        for table in tables:
+            assert rows_of(restored, table) == rows_of(filled, table)
+        with started(restored) as client, started(filled) as original:
+            for path in ("/v1/scenarios", "/v1/comparisons", "/v1/measurements", "/v1/about"):
+                assert client.get(path).json() == original.get(path).json()
+        with pytest.raises(BadBackup, match="not empty"):
+            restore(restored, file)
+
+
+def rows_of(settings: Settings, name: str) -> list[tuple[Any, ...]]:
+    table = Base.metadata.tables[name]
+    engine = make_engine(settings)
+    with engine.connect() as connection:
+        rows = connection.execute(select(table).order_by(*table.primary_key.columns)).all()
+    engine.dispose()
+    return [tuple(row) for row in rows]
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_a_backup_that_is_not_whole_restores_nothing(
+    filled: Settings, tmp_path: Path, share: float
+) -> None:
+    file = tmp_path / "store.backup"
+    backup(filled, file)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: int(len(whole) * share)])
+    empty = make_settings(f"sqlite:///{tmp_path / 'empty.db'}")
+    with pytest.raises(BadBackup, match="not a whole backup"):
+        restore(empty, file)
+    file.write_bytes(gzip.compress(gzip.decompress(whole).splitlines(keepends=True)[0]))
+    with pytest.raises(BadBackup, match="not whole"):
+        restore(empty, file)
+    with started(empty) as client:
+        assert client.get("/v1/scenarios").json()["items"] == []
+
+
+def test_a_store_of_a_newer_release_is_said_in_one_line(filled: Settings) -> None:
+    move(filled, "9999")
+    for attempt in (migrate.upgrade, migrate.require, migrate.differences):
+        with pytest.raises(migrate.WrongRevision, match=r"9999, of a newer release.*install the"):
+            attempt(filled)
+    with pytest.raises(migrate.WrongRevision, match="newer release"):
+        migrate.downgrade(filled, "base")
+
+
+def move(settings: Settings, revision: str) -> None:
+    engine = make_engine(settings)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
+    engine.dispose()
+
+
+def test_a_service_whose_schema_moved_is_not_ready(filled: Settings) -> None:
+    with started(filled) as client:
+        assert client.get("/health/ready").status_code == 200
+        move(filled, "9999")
+        answer = client.get("/health/ready")
+        assert answer.status_code == 503
+        assert "revision 9999" in answer.json()["detail"]
+        assert client.get("/health/live").status_code == 200
+
+
+def test_what_migrating_back_drops_is_known_before(filled: Settings) -> None:
+    gone = migrate.lost(filled, "0001")
+    assert gone == {"own_objects": 2, "comparisons": 1, "measurements": 1, "calibrations": 1}
+    assert migrate.current(filled) == REVISIONS[-1]
+    assert migrate.lost(filled, REVISIONS[-1]) == {}

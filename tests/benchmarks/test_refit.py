@@ -14,8 +14,10 @@ from planner.calibration import shipped
 from planner.calibration.own import FILE, LEVELS, BrokenLocal, applied, load_own, with_own
 from planner.fitting import kept
 from planner.fitting.own import errors, refit
+from planner.fitting.own_rows import OwnRows
 from planner.runs.predict import predict
 from planner.runs.rows import INPUTS, Row
+from planner.runs.setup import setup
 
 SAMPLES = Path(__file__).with_name("samples")
 
@@ -53,7 +55,7 @@ def measured(rows: list[Row], decode: float, prompt: float, start: float = 1.0) 
     kinds = {"decode": decode, "prompt": prompt, "start": start}
     factors = ({f"{kind}|h100-sxm5|vllm": value for kind, value in kinds.items()}, {}, {}, {})
     return [
-        replace(row, measured=prediction.values)
+        replace(row, measured={name: prediction.values[name] for name in ("ttft_ms", "tpot_ms")})
         for row, prediction in zip(rows, predict(rows, applied(shipped(), factors)), strict=True)
     ]
 
@@ -146,7 +148,7 @@ def test_the_shipped_calibration_is_not_changed() -> None:
     levels = before.parameters["scale"].levels
     refit(measured([question(n) for n in range(3)], 1.2, 1.0), before)
     assert before.parameters["scale"].levels == levels
-    assert len(applied(before, ({}, {}, {})).parameters["scale"].levels) == len(levels) + len(
+    assert len(applied(before, ({}, {}, {}, {})).parameters["scale"].levels) == len(levels) + len(
         LEVELS
     )
 
@@ -183,3 +185,40 @@ def test_a_broken_file_says_what_to_do(directory: Path, text: str) -> None:
     (directory / FILE).write_text(text)
     with pytest.raises(BrokenLocal, match="--forget"):
         load_own()
+
+
+MODELS = ("Qwen/Qwen3-8B", "Qwen/Qwen3-14B", "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B-Instruct")
+
+
+def test_scaled_rows_are_predicted_as_by_the_calibration_with_the_same_factors() -> None:
+    rows = measured([question(n, model) for n in range(5) for model in MODELS], 1.0, 1.0)
+    deployments = [setup(row).deployment for row in rows]
+    own = OwnRows(rows, deployments, shipped())
+    theta = 0.1 * np.sin(np.arange(len(own.unknowns)))
+    factors: tuple[dict[str, float], ...] = tuple({} for _ in LEVELS)
+    for (level, key), value in zip(own.unknowns, theta, strict=True):
+        factors[level][key] = float(np.exp(value))
+    by_calibration = [
+        prediction.values[name]
+        for row, prediction in zip(rows, predict(rows, applied(shipped(), factors)), strict=True)
+        for name in row.measured
+    ]
+    assert own.predict(theta[None])[0] == pytest.approx(by_calibration, rel=1e-6)
+    logs, slopes = own.slopes(theta[None])
+    moved = own.predict(theta + 0.02 * np.eye(len(theta)))
+    assert (np.log(moved) - logs) / 0.02 == pytest.approx(slopes[0].T, abs=0.02)
+
+
+def test_five_hundred_rows_are_followed() -> None:
+    rows = [
+        question(4, model, isl=str(isl), osl=str(osl), concurrency=str(clients))
+        for model in MODELS
+        for isl in (256, 1024, 2048, 4096, 8192)
+        for osl in (64, 128, 256, 512, 1024)
+        for clients in (1, 4, 16, 64, 256)
+    ]
+    fit = refit(measured(rows, 1.2, 1.1), shipped())
+    assert fit.rows == 500
+    assert fit.after["tpot_ms"] < 0.01
+    assert fit.left_out["tpot_ms"] < 0.01
+    assert {(one.gpu, one.engine) for one in fit.groups} == {("h100-sxm5", "vllm")}

@@ -11,7 +11,7 @@ import pytest
 from planner import Scenario, plan
 from planner.calibration import Calibration, current, shipped, using
 from planner.calibration.own import applied
-from planner.compare import ComparisonRequest, compare
+from planner.plans.compare import ComparisonRequest, compare
 from planner.plans.recommend import RecommendationRequest, recommend
 from planner.plans.sweep import SweepRequest, sweep
 
@@ -22,7 +22,7 @@ ELSEWHERE = ASKED.model_copy(update={"gpu": "h200-sxm"})
 
 def slower(factor: float, edition: str) -> Calibration:
     """The shipped calibration with decode on one GPU and engine made slower."""
-    factors = ({"decode|h100-sxm5|vllm": factor}, {}, {})
+    factors = ({"decode|h100-sxm5|vllm": factor}, {}, {}, {})
     return replace(applied(shipped(), factors), edition=edition)
 
 

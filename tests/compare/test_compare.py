@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from planner import plan
-from planner.compare import Comparison, ComparisonRequest, compare, to_csv, to_markdown
-from planner.compare.answers import Attribution, Contribution
-from planner.compare.attribution import PROMPTS
-from planner.compare.exact import BITS, Grid
+from planner.plans.compare import Comparison, ComparisonRequest, compare, to_csv, to_markdown
+from planner.plans.compare.answers import Attribution, Contribution
+from planner.plans.compare.attribution import PROMPTS
+from planner.plans.compare.exact import BITS, Grid
 from planner.scenario import Scenario
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"

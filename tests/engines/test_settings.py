@@ -12,6 +12,7 @@ from planner.deployment import deployment_of
 from planner.engines.setting_columns import settings_of
 from planner.engines.settings import InvalidSetting, Lora, MemorySettings
 from planner.errors import one_line
+from tests.models.configs import llama
 
 GIB = 2.0**30
 QWEN = {"model": "Qwen/Qwen2.5-7B-Instruct", "gpu": "h100-sxm5"}
@@ -122,6 +123,31 @@ def test_encoders_are_loaded_unless_left_out() -> None:
     assert loaded.weights_bytes_per_gpu - without.weights_bytes_per_gpu == 2 * 423_060_336
     assert "encoder_loaded" in notes(**gemma)
     assert "encoder_loaded" not in notes(**gemma, vision=False)
+
+
+def test_an_encoder_of_sound_is_loaded_too() -> None:
+    """Voxtral's: its projector is 5120 x hidden + hidden x hidden, its tower 32 layers of 1280."""
+    heard = {
+        "model_type": "voxtral",
+        "text_config": llama(),
+        "audio_config": {
+            "model_type": "voxtral_encoder",
+            "hidden_size": 1280,
+            "intermediate_size": 5120,
+            "num_hidden_layers": 32,
+            "num_mel_bins": 128,
+            "max_source_positions": 1500,
+        },
+    }
+    # Two convolutions of 3 taps, positions, layers whose keys have no bias, the last norm.
+    tower = 3 * 128 * 1280 + 3 * 1280**2 + 2 * 1280 + 1500 * 1280 + 2 * 1280
+    tower += 32 * (4 * 1280**2 + 3 * 1280 + 2 * 1280 * 5120 + 5120 + 1280 + 4 * 1280)
+    projector = 5120 * 4096 + 4096**2
+    question = {"model": heard, "engine": None, "engine_version": None}
+    loaded, without = memory(**question), memory(**question, vision="off")
+    saved = loaded.weights_bytes_per_gpu - without.weights_bytes_per_gpu
+    assert saved == 2 * (tower + projector)
+    assert "encoder_loaded" in notes(**question)
 
 
 def test_layers_of_llama_cpp_may_stay_on_the_host() -> None:

@@ -29,15 +29,16 @@ for entry in csv.DictReader(io.StringIO(gzip.decompress(FILE.read_bytes()).decod
     ROWS[entry["model_type"]].append(entry)
 
 QUIRKS = {
-    "helium": "the library's output projection is square whatever heads times head_dim is",
     "longcat_flash": "the library allocates weights for identity experts; checkpoints have none",
-    "zamba": "the library unshares the shared block where embeddings are not tied",
     "ovis2": "the library sizes the head by the outer object, which the variants leave at default",
     "qwen2_5_omni": "the total holds a talker and a vocoder, which no text is decoded with",
 }
 """Types whose built network is not what their checkpoints hold, on some variants."""
 
 REFUSED = {
+    "zamba": "attention_hidden_size",
+    "helium": "head_dim",
+    "deepseek_v2": "num_experts_per_tok",
     "step3p7": "num_key_value_heads",
     "cosmos3_edge": "num_key_value_heads",
     "gemma3n_text": "num_kv_shared_layers",

@@ -232,7 +232,15 @@ def test_the_summary_of_left_out_rows_is_json_where_asked(
     monkeypatch.setattr("planner.fitting.refit.refit_committed", lambda: None)
     main(["validate", "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert set(found["left_out"]) == {"nothing", "config", "model", "gpu", "engine", "family"}
+    assert set(found["left_out"]) == {
+        "nothing",
+        "config",
+        "model",
+        "gpu",
+        "engine",
+        "family",
+        "source",
+    }
     serving, decode = found["left_out"]["model"]
     assert (serving["kind"], serving["rows"]) == ("serving", 3)
     assert (decode["kind"], decode["rows"]) == ("decode", 4)

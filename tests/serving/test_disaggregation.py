@@ -10,9 +10,9 @@ import pytest
 
 from planner import Scenario, plan
 from planner.answer import DisaggregationAnswer, Serving
-from planner.compare import ComparisonRequest, compare
 from planner.deployment import deployment_of
 from planner.errors import one_line
+from planner.plans.compare import ComparisonRequest, compare
 from planner.serving.disaggregation import Workers
 from planner.serving.steady import serve
 from planner.workload.lengths import Lengths
@@ -60,7 +60,7 @@ def test_rates_balance() -> None:
     together = serve(one, 64, 8192, 1024)
     assert found.tpot_s < together.tpot_s
     # What prefill workers put through, at half of their time, is what decode completes.
-    prompt_s = float(together.prompts.own_s)
+    prompt_s = float(one.prompt_time_s(8192))  # nothing decodes beside it
     through = float(found.prefill_per_decode) * 0.5 / prompt_s
     assert through == pytest.approx(float(found.requests_per_s))
     # Twice as busy a prefill worker serves twice the requests.

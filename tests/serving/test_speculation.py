@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from planner import Scenario, plan
 from planner.answer import Plan
 from planner.calibration import current
-from planner.compare import ComparisonRequest, compare
 from planner.deployment import deployment_of
 from planner.errors import one_line
 from planner.plans.advice import advise
+from planner.plans.compare import ComparisonRequest, compare
 from planner.plans.sweep import SweepRequest, sweep
 from tests.test_cli import answered, refused
 

@@ -16,7 +16,7 @@ from planner.models.decoder import (
     read_decoder,
     read_shape,
 )
-from planner.models.reader import Reader
+from planner.models.reader import ConfigReader
 from planner.models.spec import ModelSpec
 from planner.models.windows import patterned, uniform
 
@@ -33,34 +33,34 @@ _BIASED = Traits(
 """Biases everywhere and two LayerNorms of weight and bias."""
 
 
-def _phi_norm(reader: Reader, shape: Shape) -> int:
+def _phi_norm(reader: ConfigReader, shape: Shape) -> int:
     return 4 * shape.head_dim if reader.flag("qk_layernorm") else 0
 
 
-def _half(reader: Reader, shape: Shape) -> int:
+def _half(reader: ConfigReader, shape: Shape) -> int:
     """Qwen 1 states the width of gate and up together."""
     del shape
     return reader.size(*WIDTH) // 2
 
 
-def _bloom(reader: Reader) -> ModelSpec:
+def _bloom(reader: ConfigReader) -> ModelSpec:
     shape = read_shape(reader)
     return read_decoder(reader, shape, _BIASED, other_params=2 * shape.hidden)
 
 
-def _gpt2(reader: Reader) -> ModelSpec:
+def _gpt2(reader: ConfigReader) -> ModelSpec:
     shape = read_shape(reader)
     positions = reader.size("n_positions", "max_position_embeddings", default=1024)
     return read_decoder(reader, shape, _BIASED, extra_embedding_params=positions * shape.hidden)
 
 
-def _bigcode(reader: Reader) -> ModelSpec:
+def _bigcode(reader: ConfigReader) -> ModelSpec:
     shape = read_shape(reader, kv_heads=1 if reader.flag("multi_query", default=True) else None)
     positions = reader.size("n_positions", default=1024)
     return read_decoder(reader, shape, _BIASED, extra_embedding_params=positions * shape.hidden)
 
 
-def _opt(reader: Reader) -> ModelSpec:
+def _opt(reader: ConfigReader) -> ModelSpec:
     """OPT: two spare positions, and embeddings that may be narrower than the network."""
     shape = read_shape(reader)
     bias = reader.flag("enable_bias", default=True)
@@ -80,9 +80,9 @@ def _opt(reader: Reader) -> ModelSpec:
     )
 
 
-def _mpt(reader: Reader) -> ModelSpec:
+def _mpt(reader: ConfigReader) -> ModelSpec:
     """MPT: sizes in attn_config, biases unless no_bias, learned positions unless ALiBi."""
-    attn = reader.nested("attn_config") or Reader({}, "attn_config.", reader)
+    attn = reader.nested("attn_config") or ConfigReader({}, "attn_config.", reader)
     shape = read_shape(reader, kv_heads=attn.optional_size("kv_n_heads") or None)
     bias = not reader.flag("no_bias", default=True)
     ratio = reader.size("expansion_ratio", default=4)
@@ -100,7 +100,7 @@ def _mpt(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, traits, extra_embedding_params=positions * shape.hidden)
 
 
-def _falcon(reader: Reader) -> ModelSpec:
+def _falcon(reader: ConfigReader) -> ModelSpec:
     """Falcon: `num_kv_heads` counts in the new architecture only; before it, multi-query is 1."""
     new = reader.flag("new_decoder_architecture")
     heads = reader.size("num_attention_heads", "n_head")
@@ -117,7 +117,7 @@ def _falcon(reader: Reader) -> ModelSpec:
     return read_decoder(reader, read_shape(reader, kv_heads=kv_heads), traits)
 
 
-def _chatglm(reader: Reader) -> ModelSpec:
+def _chatglm(reader: ConfigReader) -> ModelSpec:
     """ChatGLM 2 and later: groups count only under multi_query_attention."""
     grouped = reader.flag("multi_query_attention")
     shape = read_shape(reader, kv_heads=None if grouped else reader.size("num_attention_heads"))
@@ -125,22 +125,22 @@ def _chatglm(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, traits)
 
 
-def _positions(*names: str, spare: int = 0) -> Callable[[Reader, Shape], int]:
+def _positions(*names: str, spare: int = 0) -> Callable[[ConfigReader, Shape], int]:
     """Return a reader of the parameters of a table of learned positions."""
     return lambda reader, shape: (reader.size(*names) + spare) * shape.hidden
 
 
-def _learned(traits: Traits, positions: Callable[[Reader, Shape], int]) -> Importer:
+def _learned(traits: Traits, positions: Callable[[ConfigReader, Shape], int]) -> Importer:
     """Return the importer of a decoder with a table beside the token embedding."""
 
-    def read(reader: Reader) -> ModelSpec:
+    def read(reader: ConfigReader) -> ModelSpec:
         shape = read_shape(reader)
         return read_decoder(reader, shape, traits, extra_embedding_params=positions(reader, shape))
 
     return read
 
 
-def _gpt_neo_windows(reader: Reader, layers: int) -> list[float]:
+def _gpt_neo_windows(reader: ConfigReader, layers: int) -> list[float]:
     """GPT-Neo: `attention_layers` says global or local; missing, they alternate."""
     window = float(reader.size("window_size"))
     kinds = reader.pattern(layers, "attention_layers")
@@ -149,18 +149,18 @@ def _gpt_neo_windows(reader: Reader, layers: int) -> list[float]:
     return [window if kind == "local" else math.inf for kind in kinds]
 
 
-def _multiple(reader: Reader, shape: Shape) -> int:
+def _multiple(reader: ConfigReader, shape: Shape) -> int:
     return shape.hidden * reader.size("intermediate_multiple_size")
 
 
-def _neox_japanese(reader: Reader) -> ModelSpec:
+def _neox_japanese(reader: ConfigReader) -> ModelSpec:
     """GPT-NeoX Japanese: no biases but one of attention, in the last layer."""
     shape = read_shape(reader)
     traits = Traits(norms=4, final_norms=2, gated=False, width=_multiple)
     return read_decoder(reader, shape, traits, other_params=shape.hidden)
 
 
-def _modernbert(reader: Reader) -> ModelSpec:
+def _modernbert(reader: ConfigReader) -> ModelSpec:
     """ModernBERT decoder: no first norm, one of the embeddings, a dense layer before the head."""
     shape = read_shape(reader)
     bias = reader.flag("norm_bias")
@@ -178,7 +178,7 @@ def _modernbert(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, traits, other_params=head)
 
 
-def _molmo2(reader: Reader) -> ModelSpec:
+def _molmo2(reader: ConfigReader) -> ModelSpec:
     """Molmo 2: a second table of tokens for pictures, which the head leaves out."""
     shape = read_shape(reader)
     traits = Traits(qkv_bias=("qkv_bias", "attention_bias"), qk_norm="head", ties=False)
@@ -186,7 +186,7 @@ def _molmo2(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, traits, extra_embedding_params=table)
 
 
-def _cpmant(reader: Reader) -> ModelSpec:
+def _cpmant(reader: ConfigReader) -> ModelSpec:
     """CPM-Ant: rows for prompts and segments, and a table of relative positions."""
     shape = read_shape(reader)
     prompts = reader.size("prompt_types") * reader.size("prompt_length")

@@ -17,7 +17,7 @@ from planner.models.decoder import (
 )
 from planner.models.mlp import Experts
 from planner.models.parts import Block, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
@@ -51,7 +51,7 @@ _RATIOS = {
 }
 
 
-def read_deepseek_v4(reader: Reader) -> ModelSpec:
+def read_deepseek_v4(reader: ConfigReader) -> ModelSpec:
     """Read a DeepSeek-V4; `compress_ratios` gives each layer 0, 4 or 128 tokens an entry."""
     reader.defaults = _TRAITS.defaults
     shape = read_shape(reader)
@@ -83,7 +83,7 @@ def read_deepseek_v4(reader: Reader) -> ModelSpec:
     )
 
 
-def _ratios(reader: Reader, layers: int) -> list[int]:
+def _ratios(reader: ConfigReader, layers: int) -> list[int]:
     kinds = reader.pattern(layers, "compress_ratios", "layer_types")
     if kinds is None:
         return [128 if index < 2 or index % 2 == 0 else 4 for index in range(layers)]
@@ -94,7 +94,7 @@ def _ratios(reader: Reader, layers: int) -> list[int]:
     return [ratio for ratio in ratios if ratio is not None]
 
 
-def _attention(reader: Reader, shape: Shape, ratio: int) -> CompressedAttention:
+def _attention(reader: ConfigReader, shape: Shape, ratio: int) -> CompressedAttention:
     picker = Picker(
         reader.size("index_n_heads"), reader.size("index_head_dim"), reader.size("index_topk")
     )

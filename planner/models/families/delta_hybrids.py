@@ -16,7 +16,7 @@ from planner.models.decoder import (
 )
 from planner.models.families.qwen_delta import read_delta
 from planner.models.parts import Block, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 from planner.models.windows import window_size
 
@@ -32,7 +32,7 @@ _LARA = Traits(
 def delta_hybrid(traits: Traits) -> Importer:
     """Return the importer of a decoder whose `layer_types` are linear, full or sliding."""
 
-    def read(reader: Reader) -> ModelSpec:
+    def read(reader: ConfigReader) -> ModelSpec:
         shape = read_shape(reader)
         mixers: dict[str, Part] = {
             "linear_attention": read_delta(reader, shape),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.models.decoder import Importer, Moe, Traits, decoder_blocks, read_decoder, read_shape
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
@@ -18,11 +18,11 @@ _TRAITS = Traits(
 )
 
 
-def read_ernie_vl(reader: Reader) -> ModelSpec:
+def read_ernie_vl(reader: ConfigReader) -> ModelSpec:
     """Read an ERNIE-4.5-VL's decoder; its experts for images count with the image encoder."""
     pairs = ("moe_intermediate_size", "moe_num_experts")
     chosen = {name: _text(reader, name) for name in pairs if reader.has(name)}
-    view = Reader({**reader.config, **chosen}, reader.path, reader.outer)
+    view = ConfigReader({**reader.config, **chosen}, reader.path, reader.outer)
     view.class_defaults, view.used = reader.class_defaults, reader.used
     shape = read_shape(view)
     sparse = None
@@ -34,7 +34,7 @@ def read_ernie_vl(reader: Reader) -> ModelSpec:
     return spec
 
 
-def _text(reader: Reader, name: str) -> Any:
+def _text(reader: ConfigReader, name: str) -> Any:
     """Return the text's of a pair of sizes, for text and for images."""
     value = reader.raw(name)
     if isinstance(value, list):
@@ -44,7 +44,7 @@ def _text(reader: Reader, name: str) -> Any:
     return value
 
 
-def _first(reader: Reader) -> int:
+def _first(reader: ConfigReader) -> int:
     start = reader.raw("moe_layer_start_index")
     if isinstance(start, list) and start:
         return reader.check_size("moe_layer_start_index", start[0], zero=True)

@@ -25,7 +25,7 @@ from planner.models.families.sparse_latent import own_indexers, read_indexer
 from planner.models.latent import LatentAttention
 from planner.models.mlp import Projection
 from planner.models.parts import Block, Linear, Part
-from planner.models.reader import Reader
+from planner.models.reader import ConfigReader
 from planner.models.spec import ModelSpec
 from planner.models.windows import slides, window_size
 
@@ -62,12 +62,12 @@ class HyperPair(HyperConnection):
         return 2 * self.streams + 2
 
 
-def read_shape_of_latents(reader: Reader) -> Shape:
+def read_shape_of_latents(reader: ConfigReader) -> Shape:
     """Return the sizes of a decoder whose one latent serves all heads."""
     return read_shape(reader, 1, reader.size("v_head_dim"))
 
 
-def mlps(reader: Reader, shape: Shape, traits: Traits = _TRAITS) -> list[tuple[Part, ...]]:
+def mlps(reader: ConfigReader, shape: Shape, traits: Traits = _TRAITS) -> list[tuple[Part, ...]]:
     """Return the MLPs of each layer: dense, or experts with shared ones."""
     sparse = sparse_layers(reader, shape.layers)
     experts = read_experts(reader, shape, traits.moe or Moe()) if any(sparse) else ()
@@ -75,7 +75,7 @@ def mlps(reader: Reader, shape: Shape, traits: Traits = _TRAITS) -> list[tuple[P
     return [experts if mixture else dense for mixture in sparse]
 
 
-def read_axk2(reader: Reader) -> ModelSpec:
+def read_axk2(reader: ConfigReader) -> ModelSpec:
     """Read an AX-K2: low-rank gates on the norms before attention and before mixtures."""
     shape = read_shape_of_latents(reader)
     plain = read_latent(reader, shape, _TRAITS, reader.size("index_topk"))
@@ -94,7 +94,7 @@ def read_axk2(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, _TRAITS, blocks)
 
 
-def read_hunyuan4(reader: Reader) -> ModelSpec:
+def read_hunyuan4(reader: ConfigReader) -> ModelSpec:
     """Read a Hunyuan 4: gated sparse latent attention with sinks, in weighed residual streams."""
     shape = read_shape_of_latents(reader)
     attention = read_latent(reader, shape, _TRAITS, reader.size("index_topk"))
@@ -116,7 +116,7 @@ def read_hunyuan4(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, _TRAITS, blocks, other_params=joined)
 
 
-def read_mistral_large4(reader: Reader) -> ModelSpec:
+def read_mistral_large4(reader: ConfigReader) -> ModelSpec:
     """Read a Mistral Large 4: an indexer on the hidden state, layers without rotary positions."""
     shape = read_shape_of_latents(reader)
     rotary = read_latent(reader, shape, _TRAITS, reader.size("index_topk"))
@@ -137,17 +137,17 @@ def read_mistral_large4(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, _TRAITS, blocks, other_params=rotary.rope_dim // 2)
 
 
-def read_dots3(reader: Reader) -> ModelSpec:
+def read_dots3(reader: ConfigReader) -> ModelSpec:
     """Read a dots3: latent attention, sparse or sliding; `per_layer_config` sizes some layers."""
     shape = read_shape_of_latents(reader)
     kinds = reader.pattern(shape.layers, "layer_types") or ["indexed_attention"] * shape.layers
-    per_layer = reader.nested("per_layer_config") or Reader({}, "per_layer_config.")
+    per_layer = reader.nested("per_layer_config") or ConfigReader({}, "per_layer_config.")
     window = window_size(reader, 512)
     indexer = read_indexer(reader, shape)
     blocks = []
     for index, (kind, mlp) in enumerate(zip(kinds, mlps(reader, shape), strict=True)):
         own = per_layer.nested(f"{index:02d}", str(index))
-        view = reader if own is None else Reader(own.config, own.path, reader, inherits=True)
+        view = reader if own is None else ConfigReader(own.config, own.path, reader, inherits=True)
         heads = view.size("num_attention_heads")
         near = slides(kind)
         latent = read_latent(
@@ -178,7 +178,7 @@ class FullRankDelta(KimiDelta):
 
 
 def _linear_or(
-    reader: Reader, shape: Shape, delta: Part, full: tuple[Part, ...], period: int
+    reader: ConfigReader, shape: Shape, delta: Part, full: tuple[Part, ...], period: int
 ) -> list[tuple[Part, ...]]:
     """Return each layer's mixers: `delta` on linear layers, else `full`."""
     kinds = reader.pattern(shape.layers, "layer_types")
@@ -191,7 +191,7 @@ def _linear_or(
     return [(delta,) if kind == "linear_attention" else full for kind in kinds]
 
 
-def _delta(reader: Reader, shape: Shape, kind: Callable[..., KimiDelta]) -> KimiDelta:
+def _delta(reader: ConfigReader, shape: Shape, kind: Callable[..., KimiDelta]) -> KimiDelta:
     return kind(
         hidden=shape.hidden,
         heads=reader.size("linear_num_heads"),
@@ -200,7 +200,7 @@ def _delta(reader: Reader, shape: Shape, kind: Callable[..., KimiDelta]) -> Kimi
     )
 
 
-def read_glm5_next(reader: Reader) -> ModelSpec:
+def read_glm5_next(reader: ConfigReader) -> ModelSpec:
     """Read a GLM-5 next: Kimi delta layers, sparse latent attention over pooled index keys."""
     shape = read_shape_of_latents(reader)
     latent = read_latent(reader, shape, _TRAITS, reader.size("index_topk"))
@@ -220,7 +220,7 @@ def read_glm5_next(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, _TRAITS, blocks)
 
 
-def read_bailing_hybrid(reader: Reader) -> ModelSpec:
+def read_bailing_hybrid(reader: ConfigReader) -> ModelSpec:
     """Read a Bailing hybrid (Ling 2.5): Kimi delta layers, every sixth latent attention."""
     shape = read_shape_of_latents(reader)
     latent = read_latent(reader, shape, _TRAITS, math.inf)

@@ -20,7 +20,7 @@ from planner.models.decoder import (
 )
 from planner.models.mlp import Dense, Experts, Projection
 from planner.models.parts import Auxiliary, Block, Linear, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 from planner.models.windows import patterned
 
@@ -100,7 +100,7 @@ class AltUp(Auxiliary):
         return self.hidden * (self.streams + 2) + self.streams**2 * (self.streams + 1)
 
 
-def read_gemma4(reader: Reader, traits: Traits = _GEMMA4) -> ModelSpec:
+def read_gemma4(reader: ConfigReader, traits: Traits = _GEMMA4) -> ModelSpec:
     """Read a Gemma 4: full layers have heads of their own size, the last may share their cache."""
     reader.defaults = traits.defaults
     shape = read_shape(reader)
@@ -129,7 +129,7 @@ def read_gemma4(reader: Reader, traits: Traits = _GEMMA4) -> ModelSpec:
     return _with_inputs(reader, shape, traits, blocks)
 
 
-def _layers(reader: Reader, shape: Shape, traits: Traits) -> list[tuple[float, bool]]:
+def _layers(reader: ConfigReader, shape: Shape, traits: Traits) -> list[tuple[float, bool]]:
     """Return, layer by layer, its window and whether it computes keys and values itself."""
     shared = reader.size("num_kv_shared_layers", default=0, zero=True)
     if shared >= shape.layers:
@@ -141,7 +141,9 @@ def _layers(reader: Reader, shape: Shape, traits: Traits) -> list[tuple[float, b
     return [(window, index < first) for index, window in enumerate(windows)]
 
 
-def _shared(reader: Reader, shape: Shape, traits: Traits, window: float, own: bool) -> Attention:
+def _shared(
+    reader: ConfigReader, shape: Shape, traits: Traits, window: float, own: bool
+) -> Attention:
     attention = read_attention(reader, shape, traits, window)
     if own:
         return attention
@@ -150,7 +152,7 @@ def _shared(reader: Reader, shape: Shape, traits: Traits, window: float, own: bo
     )  # the key norm goes with the keys
 
 
-def _mixture(reader: Reader, shape: Shape) -> tuple[tuple[Part, ...], int]:
+def _mixture(reader: ConfigReader, shape: Shape) -> tuple[tuple[Part, ...], int]:
     """Return the experts beside the dense MLP, and the norms they add."""
     if not reader.flag("enable_moe_block"):
         return (), 0
@@ -160,7 +162,7 @@ def _mixture(reader: Reader, shape: Shape) -> tuple[tuple[Part, ...], int]:
     return (routed,), 3
 
 
-def _per_layer_input(reader: Reader, shape: Shape) -> tuple[tuple[Part, ...], int]:
+def _per_layer_input(reader: ConfigReader, shape: Shape) -> tuple[tuple[Part, ...], int]:
     """Return the gate and projection of a layer's own embedding, and their norm."""
     width = reader.size("hidden_size_per_layer_input", zero=True)
     if not width:
@@ -175,7 +177,7 @@ def _per_layer_input(reader: Reader, shape: Shape) -> tuple[tuple[Part, ...], in
 
 
 def _with_inputs(
-    reader: Reader, shape: Shape, traits: Traits, blocks: list[Block], *once: Part
+    reader: ConfigReader, shape: Shape, traits: Traits, blocks: list[Block], *once: Part
 ) -> ModelSpec:
     """Return the spec; what runs `once` a step is put into the first layer."""
     width = reader.size("hidden_size_per_layer_input", zero=True)
@@ -191,7 +193,7 @@ def _with_inputs(
     )
 
 
-def read_gemma3n(reader: Reader) -> ModelSpec:
+def read_gemma3n(reader: ConfigReader) -> ModelSpec:
     """Read a Gemma 3n: alternating updates of four streams and low-rank residuals (LAuReL)."""
     reader.defaults = _GEMMA3N.defaults
     shape = read_shape(reader)

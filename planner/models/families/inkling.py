@@ -21,7 +21,7 @@ from planner.models.decoder import (
 )
 from planner.models.mlp import Experts, Projection
 from planner.models.parts import Block, Linear, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 from planner.models.windows import slides, window_size
 
@@ -55,7 +55,7 @@ class ConvolvedAttention(Attention):
         return (State(self.taps * self.kv_heads * (self.head_dim + self.value_dim), self.kv_heads),)
 
 
-def _heads(reader: Reader, shape: Shape, near: bool) -> tuple[int, int, int]:
+def _heads(reader: ConfigReader, shape: Shape, near: bool) -> tuple[int, int, int]:
     """Return query heads, KV heads and head size of a full or sliding layer."""
     if not near:
         return shape.heads, shape.kv_heads, shape.head_dim
@@ -66,14 +66,14 @@ def _heads(reader: Reader, shape: Shape, near: bool) -> tuple[int, int, int]:
     )
 
 
-def _near(reader: Reader, layers: int) -> list[bool]:
+def _near(reader: ConfigReader, layers: int) -> list[bool]:
     kinds = reader.pattern(layers, "layer_types")
     if kinds is None:
         return [(index + 1) % 6 != 0 for index in range(layers)]
     return [slides(kind) for kind in kinds]
 
 
-def read_inkling(reader: Reader) -> ModelSpec:
+def read_inkling(reader: ConfigReader) -> ModelSpec:
     """Read an Inkling: experts with shared ones the router scores too."""
     shape = read_shape(reader)
     taps = reader.size("conv_kernel_size", default=4)
@@ -112,13 +112,13 @@ def read_inkling(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, _ONE, blocks, **_head(reader, shape, 2))
 
 
-def _head(reader: Reader, shape: Shape, norms: int) -> dict[str, int]:
+def _head(reader: ConfigReader, shape: Shape, norms: int) -> dict[str, int]:
     """Return the head over the vocabulary without padding, and vectors beside the final norm."""
     rows = reader.optional_size("unpadded_vocab_size") or shape.vocab
     return {"head_params": rows * shape.hidden, "other_params": (norms - 1) * shape.hidden}
 
 
-def read_inkling2(reader: Reader) -> ModelSpec:
+def read_inkling2(reader: ConfigReader) -> ModelSpec:
     """Read an Inkling 2: layers read weighed sums of earlier ones, some run in loops."""
     shape = read_shape(reader)
     taps = reader.size("conv_kernel_size", default=4)

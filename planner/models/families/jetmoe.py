@@ -9,7 +9,7 @@ from planner.models.attention import Attention
 from planner.models.decoder import Importer, Traits, read_decoder, read_shape
 from planner.models.mlp import Experts
 from planner.models.parts import Block, Linear
-from planner.models.reader import Reader
+from planner.models.reader import ConfigReader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(tied=True)
@@ -24,7 +24,7 @@ class KeyValueAttention(Attention):
         return Attention.linears(self)[1:-1]
 
 
-def read_jetmoe(reader: Reader) -> ModelSpec:
+def read_jetmoe(reader: ConfigReader) -> ModelSpec:
     """Read a JetMoE; of its heads `num_experts_per_tok` experts' share a token."""
     kv_heads = reader.size("num_key_value_heads")
     shape = read_shape(reader, kv_heads, reader.size("kv_channels"))

@@ -20,7 +20,7 @@ from planner.models.decoder import (
 from planner.models.delta import KimiDelta
 from planner.models.mlp import Experts
 from planner.models.parts import Block, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
@@ -40,7 +40,7 @@ _TRAITS = Traits(
 def kimi_linear(conv_rows_short: int = 0) -> Importer:
     """Return the importer; it counts convolution rows as taps less `conv_rows_short`."""
 
-    def read(reader: Reader) -> ModelSpec:
+    def read(reader: ConfigReader) -> ModelSpec:
         reader.defaults = _TRAITS.defaults
         shape = read_shape(reader, 1, reader.size("v_head_dim"))
         linear = reader.nested("linear_attn_config")
@@ -62,7 +62,7 @@ def kimi_linear(conv_rows_short: int = 0) -> Importer:
     return read
 
 
-def _delta(linear: Reader, shape: Shape, conv_rows_short: int) -> KimiDelta:
+def _delta(linear: ConfigReader, shape: Shape, conv_rows_short: int) -> KimiDelta:
     taps = linear.size("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
     return KimiDelta(
         hidden=shape.hidden,
@@ -74,12 +74,12 @@ def _delta(linear: Reader, shape: Shape, conv_rows_short: int) -> KimiDelta:
     )
 
 
-def _own_size(linear: Reader) -> tuple[str, ...]:
+def _own_size(linear: ConfigReader) -> tuple[str, ...]:
     """Return the field of the delta layers' head size: `head_dim` beside it is of attention."""
     return ("linear_head_dim",) if linear.has("linear_head_dim") else ("head_dim",)
 
 
-def _full(linear: Reader, layers: int) -> list[bool]:
+def _full(linear: ConfigReader, layers: int) -> list[bool]:
     """Return which layers are latent attention.
 
     `layer_types` names them, or lists inside linear_attn_config, which count layers from 1.
@@ -99,7 +99,7 @@ def _full(linear: Reader, layers: int) -> list[bool]:
     return [index + 1 in full for index in range(layers)]
 
 
-def _experts(reader: Reader, shape: Shape) -> tuple[Part, ...]:
+def _experts(reader: ConfigReader, shape: Shape) -> tuple[Part, ...]:
     parts = read_experts(reader, shape, _TRAITS.moe or Moe())
     inner = reader.optional_size("routed_expert_hidden_size")
     if inner is None:
@@ -111,7 +111,7 @@ def _experts(reader: Reader, shape: Shape) -> tuple[Part, ...]:
     )
 
 
-def _nested(reader: Reader) -> ModelSpec:
+def _nested(reader: ConfigReader) -> ModelSpec:
     """Read a Kimi-Linear, which may be the decoder of a Kimi-K3.
 
     The published state of Kimi-K3 keeps taps − 1 rows a convolution.

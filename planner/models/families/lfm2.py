@@ -16,7 +16,7 @@ from planner.models.decoder import (
 )
 from planner.models.mlp import Dense
 from planner.models.parts import Block, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.recurrent import ShortConvolution
 from planner.models.spec import ModelSpec
 
@@ -37,7 +37,7 @@ _MOE = Traits(
 def lfm2(traits: Traits) -> Importer:
     """Return the importer of an LFM2, with experts after its dense layers if it has any."""
 
-    def read(reader: Reader) -> ModelSpec:
+    def read(reader: ConfigReader) -> ModelSpec:
         reader.defaults = traits.defaults
         shape = read_shape(reader)
         attention = read_attention(reader, shape, traits, math.inf)
@@ -60,7 +60,7 @@ def lfm2(traits: Traits) -> Importer:
 
 
 def _mlps(
-    reader: Reader, shape: Shape, traits: Traits
+    reader: ConfigReader, shape: Shape, traits: Traits
 ) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     if traits.moe is None:
         return (Dense(shape.hidden, adjusted_width(reader)),), ()
@@ -70,7 +70,7 @@ def _mlps(
     )
 
 
-def adjusted_width(reader: Reader) -> int:
+def adjusted_width(reader: ConfigReader) -> int:
     """Return the MLP's width: two thirds of the stated one, rounded up, if it is adjusted."""
     width = reader.size("block_ff_dim", "intermediate_size", default=12288)
     if not reader.flag("block_auto_adjust_ff_dim", default=True):
@@ -80,7 +80,7 @@ def adjusted_width(reader: Reader) -> int:
     return -(-scaled // multiple) * multiple
 
 
-def _full(reader: Reader, layers: int) -> list[bool]:
+def _full(reader: ConfigReader, layers: int) -> list[bool]:
     kinds = reader.pattern(layers, "layer_types")
     if kinds is not None:
         if not all(kind in ("conv", "full_attention") for kind in kinds):

@@ -13,7 +13,7 @@ from planner.models.decoder import (
     read_shape,
 )
 from planner.models.parts import Block, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.recurrent import ShortConvolution
 from planner.models.spec import ModelSpec
 from planner.models.windows import window_size
@@ -27,7 +27,7 @@ _TRAITS = Traits(
 )
 
 
-def read_lfm3(reader: Reader) -> ModelSpec:
+def read_lfm3(reader: ConfigReader) -> ModelSpec:
     """Read an LFM3; `layer_types` names each layer conv, full_attention or sliding_attention."""
     shape = read_shape(reader)
     kinds = reader.pattern(shape.layers, "layer_types")

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.models.decoder import Importer, Moe, Shape, Traits, decoder
-from planner.models.reader import ConfigError, Reader
+from planner.models.decoder import Importer, Moe, Shape, Traits, decoder, read_shape
+from planner.models.reader import ConfigError, ConfigReader
+from planner.models.spec import ModelSpec
 from planner.models.windows import patterned, switched, uniform
 
 
-def _qk_norm(reader: Reader, shape: Shape) -> int:
+def _qk_norm(reader: ConfigReader, shape: Shape) -> int:
     """Cohere and StableLM: a norm over all heads, where the file asks for it."""
     normed = reader.flag("use_qk_norm", "qk_layernorm")
     return (shape.heads + shape.kv_heads) * shape.head_dim if normed else 0
 
 
-def _sub_norms(reader: Reader, shape: Shape) -> int:
+def _sub_norms(reader: ConfigReader, shape: Shape) -> int:
     """BitNet: a norm inside the MLP, of its width, and one inside attention."""
     return reader.size("intermediate_size") + shape.hidden
 
 
-def _xielu(reader: Reader, shape: Shape) -> int:
+def _xielu(reader: ConfigReader, shape: Shape) -> int:
     """Apertus: two learned scalars of the activation (its constants are not in checkpoints)."""
     del reader, shape
     return 2
 
 
-def _post_norms(reader: Reader) -> int:
+def _post_norms(reader: ConfigReader) -> int:
     """HyperCLOVA X: two more norms under `use_post_norm`."""
     return 4 if reader.flag("use_post_norm") else 2
 
 
-def _doge_vectors(reader: Reader, shape: Shape) -> int:
+def _doge_vectors(reader: ConfigReader, shape: Shape) -> int:
     """Doge: query and key norms, and the mask's scale and projection a KV head.
 
     Raises ConfigError where experts are retrieved by product keys, which is not modelled.
@@ -43,19 +44,19 @@ def _doge_vectors(reader: Reader, shape: Shape) -> int:
     return 2 * shape.head_dim + shape.kv_heads + width * shape.kv_heads + biases
 
 
-def _lambdas(reader: Reader, shape: Shape) -> int:
+def _lambdas(reader: ConfigReader, shape: Shape) -> int:
     """DiffLlama: four vectors that weigh the two attention maps of a layer."""
     del reader
     return 4 * shape.head_dim
 
 
-def _adaptive_norm(reader: Reader, shape: Shape) -> int:
+def _adaptive_norm(reader: ConfigReader, shape: Shape) -> int:
     """Voxtral Realtime: a norm scaled by the delay, through two matrices of rank 32."""
     del reader
     return 2 * 32 * shape.hidden
 
 
-def _stablelm_norms(reader: Reader) -> int:
+def _stablelm_norms(reader: ConfigReader) -> int:
     return 2 if reader.flag("use_parallel_residual") else 4
 
 
@@ -86,7 +87,6 @@ _TABLE: dict[str, Traits] = {
     "Yi": _LLAMA,
     "aquila": _LLAMA,
     "xverse": _LLAMA,
-    "helium": _LLAMA,
     "granite": _LLAMA,
     "cwm": replace(_LLAMA, windows=patterned(4, 8192)),
     "exaone": _LLAMA,
@@ -193,4 +193,17 @@ _TABLE: dict[str, Traits] = {
     "minicpm": Traits(tied=True, moe=Moe(width=("intermediate_size",))),
 }
 
+
+def read_helium(reader: ConfigReader) -> ModelSpec:
+    """Read a Helium, whose output projection is as square as the residual stream is wide."""
+    shape = read_shape(reader)
+    if shape.heads * shape.head_dim != shape.hidden:
+        raise ConfigError(
+            f"{reader.path}head_dim: {shape.heads} heads of {shape.head_dim} values do not make"
+            f" the {shape.hidden} that the output projection reads"
+        )
+    return decoder(_LLAMA)(reader)
+
+
 MODEL_TYPES: dict[str, Importer] = {name: decoder(traits) for name, traits in _TABLE.items()}
+MODEL_TYPES["helium"] = read_helium

@@ -15,7 +15,7 @@ from planner.models.decoder import (
 )
 from planner.models.mlp import Dense, Experts
 from planner.models.parts import Block
-from planner.models.reader import Reader
+from planner.models.reader import ConfigReader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
@@ -39,7 +39,7 @@ _TRAITS = Traits(
 )
 
 
-def read_longcat(reader: Reader) -> ModelSpec:
+def read_longcat(reader: ConfigReader) -> ModelSpec:
     """Read a LongCat-Flash; identity experts take tokens but hold no weights.
 
     A token picks `moe_topk` of all experts, so it visits on average that share of real ones; the

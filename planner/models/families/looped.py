@@ -7,7 +7,7 @@ import math
 from planner.models.assembly import assemble
 from planner.models.decoder import Importer, Traits, read_attention, read_dense, read_shape
 from planner.models.parts import Block, LayerGroup
-from planner.models.reader import LARGEST, ConfigError, Reader
+from planner.models.reader import LARGEST, ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
@@ -20,7 +20,7 @@ _TRAITS = Traits(
 )
 
 
-def read_hrm(reader: Reader) -> ModelSpec:
+def read_hrm(reader: ConfigReader) -> ModelSpec:
     """Read an HRM-Text: each pass through one of its two stacks has caches of its own.
 
     `num_hidden_layers` counts the passes where `num_layers_per_stack` stands beside it, and the

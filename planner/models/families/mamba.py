@@ -17,7 +17,7 @@ from planner.models.decoder import (
 )
 from planner.models.families.nemotron import state_dtype
 from planner.models.parts import Block
-from planner.models.reader import Reader, every
+from planner.models.reader import ConfigReader, every
 from planner.models.recurrent import Convolution, Mamba1, Mamba2
 from planner.models.spec import ModelSpec
 
@@ -27,7 +27,7 @@ _JAMBA = Traits(
 )
 
 
-def read_mamba(reader: Reader) -> ModelSpec:
+def read_mamba(reader: ConfigReader) -> ModelSpec:
     """Read a Mamba or Falcon-Mamba: every layer is one norm and one Mamba-1 mixer."""
     hidden = reader.size("hidden_size", "d_model")
     # Falcon-Mamba states an `expand` it does not use: the width decides.
@@ -55,7 +55,7 @@ def read_mamba(reader: Reader) -> ModelSpec:
     )
 
 
-def read_mamba2(reader: Reader) -> ModelSpec:
+def read_mamba2(reader: ConfigReader) -> ModelSpec:
     """Read a Mamba-2: every layer is one norm and one Mamba-2 mixer."""
     hidden = reader.size("hidden_size", "d_model")
     head_dim = reader.size("head_dim", default=64)
@@ -81,7 +81,7 @@ def read_mamba2(reader: Reader) -> ModelSpec:
     )
 
 
-def read_jamba(reader: Reader) -> ModelSpec:
+def read_jamba(reader: ConfigReader) -> ModelSpec:
     """Read a Jamba: attention and mixtures of experts at a period and offset each."""
     reader.defaults = _JAMBA.defaults
     shape = read_shape(reader)
@@ -122,7 +122,7 @@ def read_jamba(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, _JAMBA, blocks)
 
 
-def _rank(reader: Reader, name: str, hidden: int) -> int:
+def _rank(reader: ConfigReader, name: str, hidden: int) -> int:
     """Return the rank of the time step: "auto" is a sixteenth of the hidden size, rounded up."""
     value = reader.raw(name)
     if value is None or value == "auto":

@@ -21,7 +21,7 @@ from planner.models.decoder import (
 from planner.models.families.nemotron import state_dtype
 from planner.models.mlp import Dense, Projection
 from planner.models.parts import Block, Linear, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.recurrent import Convolution, Mamba1, Mamba2
 from planner.models.spec import ModelSpec
 
@@ -40,7 +40,7 @@ _GRANITE = Traits(
 )
 
 
-def read_falcon_h1(reader: Reader) -> ModelSpec:
+def read_falcon_h1(reader: ConfigReader) -> ModelSpec:
     """Read a Falcon-H1: attention and Mamba-2 side by side in every layer, then an MLP."""
     reader.defaults = _FALCON_H1.defaults
     shape = read_shape(reader)
@@ -55,7 +55,7 @@ def read_falcon_h1(reader: Reader) -> ModelSpec:
     return replace(spec, state_dtype=state_dtype(reader))
 
 
-def _mamba(reader: Reader, hidden: int, inner: int | None = None) -> Mamba2:
+def _mamba(reader: ConfigReader, hidden: int, inner: int | None = None) -> Mamba2:
     heads = reader.size("mamba_n_heads", default=128)
     head_dim = reader.raw("mamba_d_head")
     if head_dim is None or head_dim == "auto":
@@ -76,7 +76,7 @@ def _mamba(reader: Reader, hidden: int, inner: int | None = None) -> Mamba2:
     )
 
 
-def read_bamba(reader: Reader) -> ModelSpec:
+def read_bamba(reader: ConfigReader) -> ModelSpec:
     """Read a Bamba: Mamba-2, or attention at `attn_layer_indices`, then an MLP."""
     shape = read_shape(reader)
     mixers: dict[bool, Part] = {
@@ -96,7 +96,7 @@ def read_bamba(reader: Reader) -> ModelSpec:
     return replace(spec, state_dtype=state_dtype(reader))
 
 
-def read_granite_hybrid(reader: Reader) -> ModelSpec:
+def read_granite_hybrid(reader: ConfigReader) -> ModelSpec:
     """Read a Granite-4.0-H: attention or Mamba-2, then experts (if any) beside one MLP."""
     reader.defaults = _GRANITE.defaults
     shape = read_shape(reader)
@@ -117,7 +117,7 @@ def read_granite_hybrid(reader: Reader) -> ModelSpec:
     return replace(spec, state_dtype=state_dtype(reader))
 
 
-def _kind(reader: Reader, kind: object) -> str:
+def _kind(reader: ConfigReader, kind: object) -> str:
     known = {
         "attention": "attention",
         "full_attention": "attention",
@@ -158,7 +158,7 @@ class SharedDense(Dense):
         return tuple(replace(linear, stored=False) for linear in Dense.linears(self))
 
 
-def read_zamba2(reader: Reader) -> ModelSpec:
+def read_zamba2(reader: ConfigReader) -> ModelSpec:
     """Read a Zamba2: Mamba-2 layers, some led by one of `num_mem_blocks` shared blocks.
 
     A shared block is attention and MLP on twice the hidden width; each use adds its own low-rank
@@ -186,10 +186,11 @@ def read_zamba2(reader: Reader) -> ModelSpec:
     )
 
 
-def read_zamba(reader: Reader) -> ModelSpec:
+def read_zamba(reader: ConfigReader) -> ModelSpec:
     """Read a Zamba: Mamba layers, some led by one shared block of attention and MLP.
 
-    Only the first use stores the block's weights; each adds a projection of its own.
+    Only the first use stores the block's weights; each adds a projection of its own. The reference
+    implementation unshares the block along with embedding and head.
     """
     hidden = reader.size("hidden_size")
     inner = hidden * reader.size("mamba_expand")
@@ -200,8 +201,15 @@ def read_zamba(reader: Reader) -> ModelSpec:
     bias = reader.flag("mamba_proj_bias")
     mamba = Mamba1(hidden, inner, state, rank, convolution, bias)
     width = reader.size("intermediate_size")
+    doubled = reader.size("attention_hidden_size", default=2 * hidden)
+    if doubled != 2 * hidden:
+        raise ConfigError(
+            f"{reader.path}attention_hidden_size: {doubled}; accepted: {2 * hidden}, twice"
+            " hidden_size"
+        )
     blocks: list[Block] = []
     used = False
+    shared = reader.tied(default=True)
     for hybrid in _zamba_hybrids(reader):
         if not hybrid:
             blocks.append(Block((mamba,), other_params=hidden))
@@ -218,11 +226,11 @@ def read_zamba(reader: Reader) -> ModelSpec:
         norms = hidden if used else 4 * hidden
         mlps = (dense, Projection("shared_out", hidden, hidden, "attention"))
         blocks.append(Block((attention, mamba), mlps, norms))
-        used = True
+        used = shared
     return assemble(reader, blocks, hidden=hidden, vocab=reader.size("vocab_size"), tied=True)
 
 
-def _zamba_hybrids(reader: Reader) -> list[bool]:
+def _zamba_hybrids(reader: ConfigReader) -> list[bool]:
     kinds = reader.sequence("layers_block_type")
     if kinds is not None:
         return [kind in ("hybrid", "g") for kind in kinds]
@@ -233,7 +241,7 @@ def _zamba_hybrids(reader: Reader) -> list[bool]:
     return [index in places for index in range(layers)]
 
 
-def _zamba_mamba(reader: Reader, hidden: int) -> Mamba2:
+def _zamba_mamba(reader: ConfigReader, hidden: int) -> Mamba2:
     inner = hidden * reader.size("mamba_expand", "expansion_factor", default=2)
     if reader.has("mamba_headdim") and not reader.stated("n_mamba_heads"):
         heads = inner // reader.size("mamba_headdim")
@@ -253,7 +261,7 @@ def _zamba_mamba(reader: Reader, hidden: int) -> Mamba2:
     )
 
 
-def _zamba_use(reader: Reader, hidden: int, mamba: Mamba2, stored: bool) -> Block:
+def _zamba_use(reader: ConfigReader, hidden: int, mamba: Mamba2, stored: bool) -> Block:
     shape = _zamba_shape(reader, hidden)
     width = reader.size("intermediate_size", "ffn_hidden_size", default=4 * hidden)
     rank = reader.size("adapter_rank", "lora_rank", default=128)
@@ -279,7 +287,7 @@ def _zamba_use(reader: Reader, hidden: int, mamba: Mamba2, stored: bool) -> Bloc
     return Block((attention, mamba), (dense, *adapters), norms)
 
 
-def _zamba_shape(reader: Reader, hidden: int) -> Shape:
+def _zamba_shape(reader: ConfigReader, hidden: int) -> Shape:
     heads = reader.size("num_attention_heads", default=32)
     kv_heads = reader.size("num_key_value_heads", default=heads)
     if 2 * hidden % heads or heads % kv_heads:

@@ -18,7 +18,7 @@ from planner.models.decoder import (
     sparse_layers,
 )
 from planner.models.parts import Block, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.recurrent import LightningAttention
 from planner.models.spec import ModelSpec
 
@@ -48,7 +48,7 @@ _SPARSE = Traits(
 )
 
 
-def read_minimax_text(reader: Reader) -> ModelSpec:
+def read_minimax_text(reader: ConfigReader) -> ModelSpec:
     """Read a MiniMax-Text-01: lightning attention, softmax attention where a list says 1."""
     reader.defaults = _TEXT.defaults
     shape = read_shape(reader)
@@ -62,7 +62,7 @@ def read_minimax_text(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, _TEXT, blocks)
 
 
-def _softmax(reader: Reader, layers: int) -> list[bool]:
+def _softmax(reader: ConfigReader, layers: int) -> list[bool]:
     kinds = reader.pattern(layers, "attn_type_list", "layer_types")
     if kinds is None:
         return [index % 2 == 1 for index in range(layers)]
@@ -72,12 +72,14 @@ def _softmax(reader: Reader, layers: int) -> list[bool]:
     return [known[kind] for kind in kinds]
 
 
-def read_minimax_sparse(reader: Reader) -> ModelSpec:
+def read_minimax_sparse(reader: ConfigReader) -> ModelSpec:
     """Read a MiniMax-M3: grouped-query attention to the blocks of tokens an indexer picks."""
     reader.defaults = _SPARSE.defaults
     shape = read_shape(reader)
     full = read_attention(reader, shape, _SPARSE, math.inf)
-    sparse = reader.nested("sparse_attention_config") or Reader({}, "sparse_attention_config.")
+    sparse = reader.nested("sparse_attention_config") or ConfigReader(
+        {}, "sparse_attention_config."
+    )
     blocks_kept = sparse.size("sparse_topk_blocks", default=16)
     tokens = blocks_kept * sparse.size("sparse_block_size", default=128)
     head_dim = sparse.size("sparse_index_dim", default=128)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from planner.models.attention import CrossAttention
 from planner.models.decoder import Importer, Traits, decoder_blocks, read_decoder, read_shape
 from planner.models.parts import Block
-from planner.models.reader import Reader
+from planner.models.reader import ConfigReader
 from planner.models.spec import ModelSpec
 
 _SPARE_ROWS = 8
 """Rows of the embedding table beyond the vocabulary, for image tokens."""
 
 
-def _mllama(reader: Reader) -> ModelSpec:
+def _mllama(reader: ConfigReader) -> ModelSpec:
     reader.defaults = {"num_key_value_heads": 8}
     shape = read_shape(reader)
     crossing = reader.sequence("cross_attention_layers") or []

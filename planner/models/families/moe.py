@@ -18,7 +18,7 @@ from planner.models.decoder import (
 )
 from planner.models.mlp import Dense, Experts
 from planner.models.parts import Block
-from planner.models.reader import Reader, every
+from planner.models.reader import ConfigReader, every
 from planner.models.spec import ModelSpec
 from planner.models.windows import patterned, switched, uniform
 
@@ -27,17 +27,17 @@ _OWN_WIDTH = ("intermediate_size",)
 """`intermediate_size` is the expert's width."""
 
 
-def _asked_head_norm(reader: Reader, shape: Shape) -> int:
+def _asked_head_norm(reader: ConfigReader, shape: Shape) -> int:
     return 2 * shape.head_dim if reader.flag("use_qk_norm") else 0
 
 
-def _sinks(reader: Reader, shape: Shape) -> int:
+def _sinks(reader: ConfigReader, shape: Shape) -> int:
     """gpt-oss: a learned sink per head."""
     del reader
     return shape.heads
 
 
-def _ernie_sparse(reader: Reader, layers: int) -> list[bool]:
+def _ernie_sparse(reader: ConfigReader, layers: int) -> list[bool]:
     first = reader.size("moe_layer_start_index", default=0, zero=True)
     last = reader.raw("moe_layer_end_index")
     end = layers if last in (None, -1) else reader.check_size("moe_layer_end_index", last, True) + 1
@@ -45,7 +45,7 @@ def _ernie_sparse(reader: Reader, layers: int) -> list[bool]:
     return [first <= index < end and (index + 1) % step == 0 for index in range(layers)]
 
 
-def _llama4_sparse(reader: Reader, layers: int) -> list[bool]:
+def _llama4_sparse(reader: ConfigReader, layers: int) -> list[bool]:
     listed = reader.sequence("moe_layers")
     if listed:
         return [index in listed for index in range(layers)]
@@ -53,7 +53,7 @@ def _llama4_sparse(reader: Reader, layers: int) -> list[bool]:
     return every(step, layers, offset=step - 1)
 
 
-def _llama4_windows(reader: Reader, layers: int) -> list[float]:
+def _llama4_windows(reader: ConfigReader, layers: int) -> list[float]:
     """Chunks on the layers with rotary positions: all but every fourth unless listed."""
     chunk = (
         float(reader.size("attention_chunk_size"))
@@ -73,12 +73,12 @@ def _llama4_windows(reader: Reader, layers: int) -> list[float]:
     return [chunk if cut else math.inf for cut in chunked]
 
 
-def _arctic_sparse(reader: Reader, layers: int) -> list[bool]:
+def _arctic_sparse(reader: ConfigReader, layers: int) -> list[bool]:
     step = reader.size("moe_layer_frequency", default=2)
     return every(step, layers, offset=step - 1)
 
 
-def _arctic(reader: Reader) -> ModelSpec:
+def _arctic(reader: ConfigReader) -> ModelSpec:
     """Arctic: a dense MLP as wide as the network beside the experts, with a norm of its own."""
     traits = Traits(
         windows=uniform(),
@@ -102,11 +102,11 @@ def _arctic(reader: Reader) -> ModelSpec:
     )
 
 
-def _dbrx(reader: Reader) -> ModelSpec:
+def _dbrx(reader: ConfigReader) -> ModelSpec:
     """DBRX: heads in attn_config, experts in ffn_config."""
     attn, ffn = reader.nested("attn_config"), reader.nested("ffn_config")
-    attn = attn or Reader({}, "attn_config.", reader)
-    ffn = ffn or Reader({}, "ffn_config.", reader)
+    attn = attn or ConfigReader({}, "attn_config.", reader)
+    ffn = ffn or ConfigReader({}, "ffn_config.", reader)
     shape = read_shape(reader, kv_heads=attn.size("kv_n_heads", default=1))
     moe = Moe(width=("ffn_hidden_size",))
     return read_decoder(
@@ -117,7 +117,7 @@ def _dbrx(reader: Reader) -> ModelSpec:
     )
 
 
-def _muse_spark(reader: Reader) -> ModelSpec:
+def _muse_spark(reader: ConfigReader) -> ModelSpec:
     """Muse Spark: experts work between a projection down and one up, each under a norm."""
     traits = Traits(
         qkv_bias=_BIAS,
@@ -144,7 +144,7 @@ def _muse_spark(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, traits, narrowed)
 
 
-def _hunyuan_large(reader: Reader) -> ModelSpec:
+def _hunyuan_large(reader: ConfigReader) -> ModelSpec:
     """Hunyuan-Large: with `use_cla`, keys and values are made by one layer of every few."""
     traits = Traits(
         qkv_bias=_BIAS,

@@ -8,7 +8,7 @@ from planner.models.decoder import Importer, Traits, decoder_blocks, read_decode
 from planner.models.layers import grouped
 from planner.models.mlp import Dense, Experts, Projection
 from planner.models.parts import Block, LayerGroup, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.recurrent import Mamba2
 from planner.models.spec import ModelSpec
 
@@ -29,11 +29,11 @@ _KV_HEADS = "num_key_value_heads_per_layer"
 _MTP_PATTERN = ("mtp_layers_block_type", "mtp_hybrid_override_pattern")
 
 
-Layer = tuple[str, Reader]
+Layer = tuple[str, ConfigReader]
 """A layer's kind, and the config that sizes it: a block of its own (Puzzle) or the model's."""
 
 
-def read_nemotron_h(reader: Reader) -> ModelSpec:
+def read_nemotron_h(reader: ConfigReader) -> ModelSpec:
     """Read a Nemotron-H: every layer is one norm and one of four kinds of mixer."""
     hidden = reader.size("hidden_size")
     layers = _layers(reader, "block_configs", *_PATTERN)
@@ -50,19 +50,19 @@ def read_nemotron_h(reader: Reader) -> ModelSpec:
     )
 
 
-def _layers(reader: Reader, blocks: str, *patterns: str) -> list[Layer]:
+def _layers(reader: ConfigReader, blocks: str, *patterns: str) -> list[Layer]:
     """Return the layers that `blocks` lists one by one, else those of a pattern of kinds."""
     configs = reader.sequence(blocks)
     if not configs:
         return [(kind, reader) for kind in _kinds(reader, *patterns)]
     own = [
-        Reader(config, f"{reader.path}{blocks}[{index}].", reader, inherits=True)
+        ConfigReader(config, f"{reader.path}{blocks}[{index}].", reader, inherits=True)
         for index, config in enumerate(configs)
     ]
     return [(_kind(block), block) for block in own]
 
 
-def _kind(block: Reader) -> str:
+def _kind(block: ConfigReader) -> str:
     name = block.text("block_type")
     if name not in _KINDS:
         raise ConfigError(
@@ -71,7 +71,7 @@ def _kind(block: Reader) -> str:
     return _KINDS[name]
 
 
-def _next_token(reader: Reader) -> list[Layer]:
+def _next_token(reader: ConfigReader) -> list[Layer]:
     if not reader.optional_size("num_nextn_predict_layers"):
         return []
     if reader.has("mtp_block_configs", *_MTP_PATTERN):
@@ -80,7 +80,7 @@ def _next_token(reader: Reader) -> list[Layer]:
 
 
 def _next_token_layers(
-    reader: Reader, layers: list[tuple[Part, ...]], hidden: int
+    reader: ConfigReader, layers: list[tuple[Part, ...]], hidden: int
 ) -> tuple[LayerGroup, ...]:
     """Return the prediction layers; the first of each joins two hidden states in three norms."""
     blocks = [Block(*_sides(parts), other_params=hidden) for parts in layers]
@@ -90,7 +90,7 @@ def _next_token_layers(
     return grouped(blocks * (reader.optional_size("num_nextn_predict_layers") or 0))
 
 
-def state_dtype(reader: Reader, default: str | None = None) -> str | None:
+def state_dtype(reader: ConfigReader, default: str | None = None) -> str | None:
     """Return the format recurrent state is asked for in, `mamba_ssm_dtype` and its like."""
     name = reader.text("mamba_ssm_cache_dtype", "mamba_ssm_dtype").removeprefix("torch.")
     known = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16", "": default}
@@ -101,7 +101,7 @@ def state_dtype(reader: Reader, default: str | None = None) -> str | None:
     return known[name]
 
 
-def _kinds(reader: Reader, *names: str) -> list[str]:
+def _kinds(reader: ConfigReader, *names: str) -> list[str]:
     pattern = reader.raw(*names)
     if pattern is None:
         raise ConfigError(f"{reader.path}{names[-1]}: missing; a text of M, *, - and E is needed")
@@ -122,7 +122,7 @@ def _sides(parts: tuple[Part, ...]) -> tuple[tuple[Part, ...], tuple[Part, ...]]
     return mixers, tuple(part for part in parts if part not in mixers)
 
 
-def _part(kind: str, reader: Reader, hidden: int) -> tuple[Part, ...]:
+def _part(kind: str, reader: ConfigReader, hidden: int) -> tuple[Part, ...]:
     if kind == "mamba":
         return (_mamba(reader, hidden),)
     if kind == "attention":
@@ -152,7 +152,7 @@ def _part(kind: str, reader: Reader, hidden: int) -> tuple[Part, ...]:
     return (routed, Dense(hidden, shared, gated=False, bias=bias, role="shared_experts"))
 
 
-def _mamba(reader: Reader, hidden: int) -> Mamba2:
+def _mamba(reader: ConfigReader, hidden: int) -> Mamba2:
     return Mamba2(
         hidden=hidden,
         heads=reader.size("mamba_num_heads"),
@@ -165,7 +165,7 @@ def _mamba(reader: Reader, hidden: int) -> Mamba2:
     )
 
 
-def read_nemotron_nas(reader: Reader) -> ModelSpec:
+def read_nemotron_nas(reader: ConfigReader) -> ModelSpec:
     """Read a DeciLM: `block_configs` sizes, thins out or drops each layer's attention and MLP."""
     hidden = reader.size("hidden_size")
     heads = reader.size("num_attention_heads")
@@ -175,14 +175,17 @@ def read_nemotron_nas(reader: Reader) -> ModelSpec:
         raise ConfigError(f"{reader.path}block_configs: missing; a list of layers is needed")
     blocks = [
         _nas_block(
-            Reader(config, f"{reader.path}block_configs[{index}].", reader), hidden, heads, head_dim
+            ConfigReader(config, f"{reader.path}block_configs[{index}].", reader),
+            hidden,
+            heads,
+            head_dim,
         )
         for index, config in enumerate(configs)
     ]
     return assemble(reader, blocks, hidden=hidden, vocab=reader.size("vocab_size"))
 
 
-def _nas_block(reader: Reader, hidden: int, heads: int, head_dim: int) -> Block:
+def _nas_block(reader: ConfigReader, hidden: int, heads: int, head_dim: int) -> Block:
     attention, ffn = reader.nested("attention"), reader.nested("ffn")
     if attention is None or ffn is None:
         raise ConfigError(f"{reader.path}attention, ffn: missing")
@@ -205,7 +208,7 @@ def _nas_block(reader: Reader, hidden: int, heads: int, head_dim: int) -> Block:
     return Block(mixers, mlps, other_params=hidden * (bool(mixers) + bool(mlps)))
 
 
-def read_deci(reader: Reader) -> ModelSpec:
+def read_deci(reader: ConfigReader) -> ModelSpec:
     """Read a DeciLM-7B: a Llama whose layers each have their own number of KV heads."""
     shape = read_shape(reader, kv_heads=1)
     counts = reader.pattern(shape.layers, _KV_HEADS)

@@ -20,7 +20,7 @@ from planner.models.decoder import (
 from planner.models.delta import GatedDeltaNet
 from planner.models.families.nemotron import state_dtype
 from planner.models.parts import Block, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
@@ -34,7 +34,7 @@ _TRAITS = Traits(
 _MOE = Moe(("moe_intermediate_size",), ("shared_expert_intermediate_size",), shared_gate=True)
 
 
-def read_qwen_delta(reader: Reader) -> ModelSpec:
+def read_qwen_delta(reader: ConfigReader) -> ModelSpec:
     """Read a Qwen3-Next or Qwen3.5, dense or mixture, with its prediction layer if it has one."""
     reader.defaults = _TRAITS.defaults
     shape = read_shape(reader)
@@ -57,7 +57,7 @@ def read_qwen_delta(reader: Reader) -> ModelSpec:
     )
 
 
-def full_layers(reader: Reader, layers: int) -> list[bool]:
+def full_layers(reader: ConfigReader, layers: int) -> list[bool]:
     """Return which layers are full attention: `layer_types`, or every full_attention_interval."""
     kinds = reader.pattern(layers, "layer_types")
     if kinds is None:
@@ -71,7 +71,7 @@ def full_layers(reader: Reader, layers: int) -> list[bool]:
     return [kind == "full_attention" for kind in kinds]
 
 
-def read_delta(reader: Reader, shape: Shape) -> GatedDeltaNet:
+def read_delta(reader: ConfigReader, shape: Shape) -> GatedDeltaNet:
     """Return the gated delta net of one layer, by its `linear_*` sizes."""
     return GatedDeltaNet(
         hidden=shape.hidden,

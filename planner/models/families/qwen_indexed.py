@@ -22,7 +22,7 @@ from planner.models.decoder import (
 from planner.models.families.nemotron import state_dtype
 from planner.models.families.qwen_delta import full_layers, read_delta
 from planner.models.parts import Auxiliary, Block, Formats, Linear, Mixer, Part
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.recurrent import Convolution, RecurrentMixer, scan
 from planner.models.spec import ModelSpec
 
@@ -109,7 +109,7 @@ class HashedNgrams(RecurrentMixer):
         return (scan(formats, "ngram_conv", self.states(), self.convolution.flops, values),)
 
 
-def read_qwen_indexed(reader: Reader) -> ModelSpec:
+def read_qwen_indexed(reader: ConfigReader) -> ModelSpec:
     """Read a Qwen4-Exp: every fourth layer attends to the blocks of tokens its indexer picks."""
     shape = read_shape(reader)
     streams = reader.size("hc_count")
@@ -150,7 +150,7 @@ def read_qwen_indexed(reader: Reader) -> ModelSpec:
     )
 
 
-def _indexed_layers(reader: Reader, layers: int) -> list[bool]:
+def _indexed_layers(reader: ConfigReader, layers: int) -> list[bool]:
     """Return which layers attend; files name those `full_attention` or `indexed_attention`."""
     kinds = reader.pattern(layers, "layer_types")
     if kinds is not None and "indexed_attention" in kinds:
@@ -161,7 +161,7 @@ def _indexed_layers(reader: Reader, layers: int) -> list[bool]:
     return full_layers(reader, layers)
 
 
-def _indexed(reader: Reader, shape: Shape) -> tuple[Mixer, ...]:
+def _indexed(reader: ConfigReader, shape: Shape) -> tuple[Mixer, ...]:
     """Return the indexer, whose keys are cached token by token, and the attention it picks for."""
     head_dim = reader.size("indexer_head_dim")
     indexer = Indexer(
@@ -178,7 +178,7 @@ def _indexed(reader: Reader, shape: Shape) -> tuple[Mixer, ...]:
     return indexer, replace(attention, attended=reader.size("indexer_budget"))
 
 
-def _ngram_layers(reader: Reader, layers: int) -> list[int]:
+def _ngram_layers(reader: ConfigReader, layers: int) -> list[int]:
     """Return the layers that add n-grams, counted from 0; `ple_layer_ids` counts from 1."""
     stated = reader.raw("ple_layer_ids") or []
     if not isinstance(stated, list) or not all(
@@ -188,7 +188,9 @@ def _ngram_layers(reader: Reader, layers: int) -> list[int]:
     return sorted({index - 1 for index in stated})
 
 
-def _ngrams(reader: Reader, shape: Shape, streams: int, layers: int) -> tuple[HashedNgrams, int]:
+def _ngrams(
+    reader: ConfigReader, shape: Shape, streams: int, layers: int
+) -> tuple[HashedNgrams, int]:
     """Return what a layer adds, and the parameters of the tables of all `layers`.
 
     Each order of n-gram from 2 has `heads_per_ngram` tables; the tables' lengths are the primes

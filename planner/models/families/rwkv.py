@@ -7,12 +7,12 @@ from dataclasses import replace
 from planner.models.assembly import assemble
 from planner.models.decoder import Importer
 from planner.models.parts import Block
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.rwkv import Rwkv, RwkvChannelMix
 from planner.models.spec import ModelSpec
 
 
-def read_rwkv5(reader: Reader) -> ModelSpec:
+def read_rwkv5(reader: ConfigReader) -> ModelSpec:
     """Read an RWKV-5 (version 5.2): five square projections, a decay and a bonus a channel."""
     hidden = reader.size("hidden_size")
     width = reader.size("attention_hidden_size", default=hidden)
@@ -22,7 +22,7 @@ def read_rwkv5(reader: Reader) -> ModelSpec:
     return _rwkv(reader, hidden, time, channel)
 
 
-def read_rwkv6(reader: Reader) -> ModelSpec:
+def read_rwkv6(reader: ConfigReader) -> ModelSpec:
     """Read an RWKV-6: as RWKV-5, with low-rank mixes and decays that follow the token."""
     hidden = reader.size("hidden_size")
     width = reader.size("attention_hidden_size", default=hidden)
@@ -40,7 +40,7 @@ def read_rwkv6(reader: Reader) -> ModelSpec:
     return _rwkv(reader, hidden, time, channel)
 
 
-def read_rwkv7(reader: Reader) -> ModelSpec:
+def read_rwkv7(reader: ConfigReader) -> ModelSpec:
     """Read an RWKV-7: four square projections, low ranks for decay, rate, value mix and gate.
 
     The first layer mixes no value, since there is none before it.
@@ -69,21 +69,25 @@ def read_rwkv7(reader: Reader) -> ModelSpec:
     return _rwkv(reader, hidden, time, channel, first)
 
 
-def _head_size(reader: Reader, width: int) -> int:
+def _head_size(reader: ConfigReader, width: int) -> int:
     size = reader.size("head_size", "head_dim", default=64)
     if width % size:
         raise ConfigError(f"{reader.path}head_size: {size} does not divide the width {width}")
     return size
 
 
-def _width(reader: Reader, hidden: int, ratio: float) -> int:
+def _width(reader: ConfigReader, hidden: int, ratio: float) -> int:
     """Return the stated width, or `ratio` times the hidden size in steps of 32."""
     stated = reader.optional_size("intermediate_size")
     return stated or int(hidden * ratio) // 32 * 32
 
 
 def _rwkv(
-    reader: Reader, hidden: int, time: Rwkv, channel: RwkvChannelMix, first: Rwkv | None = None
+    reader: ConfigReader,
+    hidden: int,
+    time: Rwkv,
+    channel: RwkvChannelMix,
+    first: Rwkv | None = None,
 ) -> ModelSpec:
     """Return the spec: two LayerNorms a layer, one before the first and one after the last."""
     layers = reader.size("num_hidden_layers")

@@ -19,7 +19,7 @@ from planner.models.decoder import (
     sparse_layers,
 )
 from planner.models.parts import Block
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 
 _DEEPSEEK = Traits(
@@ -51,7 +51,7 @@ _GLM = Traits(
 def sparse_latent(traits: Traits) -> Importer:
     """Return the importer of a decoder whose latent attention an indexer makes sparse."""
 
-    def read(reader: Reader) -> ModelSpec:
+    def read(reader: ConfigReader) -> ModelSpec:
         reader.defaults = traits.defaults
         shape = read_shape(reader, 1, reader.size("v_head_dim"))
         attention = read_latent(reader, shape, traits, reader.size("index_topk"))
@@ -71,7 +71,7 @@ def sparse_latent(traits: Traits) -> Importer:
     return read
 
 
-def read_indexer(reader: Reader, shape: Shape, inputs: int | None = None) -> Indexer:
+def read_indexer(reader: ConfigReader, shape: Shape, inputs: int | None = None) -> Indexer:
     """Return the indexer: queries from the query latent, or a state of `inputs` values, and one
     key a token under a LayerNorm."""
     head_dim = reader.size("index_head_dim")
@@ -84,7 +84,7 @@ def read_indexer(reader: Reader, shape: Shape, inputs: int | None = None) -> Ind
     )
 
 
-def own_indexers(reader: Reader, layers: int) -> list[bool]:
+def own_indexers(reader: ConfigReader, layers: int) -> list[bool]:
     """Return which layers run an indexer of their own; the others share the one before.
 
     `indexer_types` says it layer by layer, or a pattern of F and S, or a period and an offset.

@@ -16,7 +16,7 @@ from planner.models.decoder import (
     sparse_layers,
 )
 from planner.models.parts import Block, Linear
-from planner.models.reader import ConfigError, Reader
+from planner.models.reader import ConfigError, ConfigReader
 from planner.models.spec import ModelSpec
 
 _TRAITS = Traits(
@@ -42,7 +42,7 @@ class FactorizedAttention(Attention):
         return (down, *others[:-1], up, others[-1])
 
 
-def read_step3(reader: Reader) -> ModelSpec:
+def read_step3(reader: ConfigReader) -> ModelSpec:
     """Read a Step-3's language model."""
     reader.defaults = _TRAITS.defaults
     shape = read_shape(reader, reader.size("num_attention_groups", "num_key_value_heads"))
@@ -59,7 +59,7 @@ def read_step3(reader: Reader) -> ModelSpec:
     return read_decoder(reader, shape, _TRAITS, blocks)
 
 
-def enumerated_layers(reader: Reader, layers: int) -> list[bool]:
+def enumerated_layers(reader: ConfigReader, layers: int) -> list[bool]:
     """Return which layers are mixtures: those `moe_layers_enum` lists, or as usually stated."""
     listed = reader.raw("moe_layers_enum")
     if listed is None:

@@ -19,7 +19,7 @@ from planner.models.decoder import (
 )
 from planner.models.families.step3 import enumerated_layers
 from planner.models.parts import Block, Part
-from planner.models.reader import Reader
+from planner.models.reader import ConfigReader
 from planner.models.spec import ModelSpec
 from planner.models.windows import patterned, window_size
 
@@ -57,7 +57,7 @@ _STEP = Traits(
 )
 
 
-def read_mimo_v2(reader: Reader) -> ModelSpec:
+def read_mimo_v2(reader: ConfigReader) -> ModelSpec:
     """Read a MiMo-V2-Flash: `hybrid_layer_pattern` 1 slides, with `swa_*` sizes and sinks."""
     reader.defaults = _MIMO.defaults
     shape = read_shape(reader)
@@ -88,22 +88,22 @@ def read_mimo_v2(reader: Reader) -> ModelSpec:
     return replace(spec, mtp=next_token_layers(reader, shape, last))
 
 
-def _sinks(reader: Reader, name: str, heads: int, default: bool = False) -> int:
+def _sinks(reader: ConfigReader, name: str, heads: int, default: bool = False) -> int:
     return heads if reader.flag(name, default=default) else 0
 
 
-def _mlps(reader: Reader, shape: Shape, traits: Traits) -> list[tuple[Part, ...]]:
+def _mlps(reader: ConfigReader, shape: Shape, traits: Traits) -> list[tuple[Part, ...]]:
     sparse = enumerated_layers(reader, shape.layers)
     experts = read_experts(reader, shape, traits.moe or Moe()) if any(sparse) else ()
     dense = () if all(sparse) else (read_dense(reader, shape, traits),)
     return [experts if mixture else dense for mixture in sparse]
 
 
-def read_step(reader: Reader) -> ModelSpec:
+def read_step(reader: ConfigReader) -> ModelSpec:
     """Read a Step-3.5 or later: a gate a head, and possibly more heads where layers slide."""
     reader.defaults = _STEP.defaults
     shape = read_shape(reader)
-    other = reader.nested("attention_other_setting") or Reader({})
+    other = reader.nested("attention_other_setting") or ConfigReader({})
     heads = other.size("num_attention_heads", default=shape.heads)
     sliding = replace(
         shape,

@@ -63,6 +63,6 @@ class Policy:
             queries=deployment.queries,
             first_s=queueing.first_s,
             ahead_steps=max(queueing.wait / deployment.tokens_per_step - HALF_A_STEP, 0.0),
-            scale=queueing.scale,
+            scale=float(queueing.scale),
             prefix_hit=prefix_hit,
         )

@@ -1,0 +1,1 @@
+"""The tools of agents, behind the service's keys."""

@@ -1,0 +1,1 @@
+"""Checks of command lines and manifests, before they are applied."""

@@ -1,0 +1,8 @@
+"""Bounded lanes: what only computes, the store and long work cannot hold each other up."""
+
+from __future__ import annotations
+
+from api.lanes.lane import Lane, LaneFull, Lanes
+from api.lanes.processes import Processes
+
+__all__ = ["Lane", "LaneFull", "Lanes", "Processes"]

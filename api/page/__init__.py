@@ -1,0 +1,1 @@
+"""The page: plans, comparisons and recommendations to look at. It only presents."""

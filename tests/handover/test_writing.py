@@ -1,0 +1,213 @@
+"""What is written is read back as the same scenario, for every engine and object."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+from typing import Any
+
+import pytest
+import yaml
+
+from planner.benchmarks.read import ACCEPTED
+from planner.deployment import deployment_of
+from planner.handover.arguments import parser_of
+from planner.handover.autoscaling import clients_within
+from planner.handover.facts import started_engines
+from planner.handover.loadtest import TOOLS, benchmark
+from planner.handover.refusal import Unwritable
+from planner.handover.shell import script
+from planner.handover.sources import read_files
+from planner.handover.workers import engine_started
+from planner.handover.writing import WRITTEN, label, with_autoscaler, write
+from planner.scenario import Scenario
+
+LLAMA, DEEPSEEK = "meta-llama/Llama-3.1-70B-Instruct", "deepseek-ai/DeepSeek-V3"
+QWEN = "Qwen/Qwen2.5-7B-Instruct"
+LOAD: dict[str, Any] = {
+    "concurrency": 32,
+    "isl": {"lognormal": {"mean": 1024, "cv": 0.5}},
+    "osl": 256,
+    "tpot_ms": 40,
+    "percentile": 90,
+}
+SCENARIOS: dict[str, dict[str, Any]] = {
+    "dense": {
+        "model": LLAMA,
+        "gpu": "h100-sxm5",
+        "tp": 4,
+        "replicas": 2,
+        "max_sequences": 128,
+        "max_batched_tokens": 4096,
+        "max_model_len": 32768,
+        "kv": "fp8",
+        "prefix_caching": False,
+        "graphs": "off",
+        **LOAD,
+    },
+    "experts": {
+        "model": DEEPSEEK,
+        "gpu": "h200-sxm",
+        "attention_dp": 8,
+        "ep": 8,
+        "memory_fraction": 0.85,
+        "speculation": {"drafts": 1, "accepted": 1.8},
+        **LOAD,
+    },
+    "hosts": {"model": DEEPSEEK, "gpu": "h100-sxm5", "attention_dp": 16, "ep": 16, "nodes": 2},
+    "apart": {
+        "model": LLAMA,
+        "gpu": "h100-sxm5",
+        "tp": 4,
+        "disaggregated": {"tp": 2, "busy": 0.7},
+        **LOAD,
+    },
+    "gguf": {"model": QWEN, "gpu": "rtx-4090", "weights": "q4_k_m", "max_sequences": 4},
+    "bare": {"model": QWEN, "gpu": "l4"},
+}
+REFUSED = {"engine", "ep", "nodes", "replicas", "disaggregated"}
+"""Fields by which an object or an engine may refuse one of these."""
+
+
+def scenario(name: str, engine: str) -> Scenario:
+    fields = dict(SCENARIOS[name])
+    if engine == "llama.cpp":
+        fields.pop("memory_fraction", None)
+    return Scenario(engine=engine, **fields)
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+@pytest.mark.parametrize("engine", started_engines())
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_is_written_is_read_back(name: str, engine: str, kind: str) -> None:
+    asked = scenario(name, engine)
+    try:
+        written = write(asked, kind)
+    except Unwritable as error:
+        refused = str(error)
+    else:
+        refused = ""
+    if refused:
+        assert refused.partition(":")[0] in REFUSED
+        assert "accepted:" in refused
+        return
+    (read,) = read_files({"written": written.text})
+    assert read.reading.scenario == written.scenario
+    assert read.reading.not_understood == []
+    pinned = {"engine_version": written.scenario.engine_version}
+    assert written.scenario == asked.model_copy(update=pinned)
+
+
+def test_which_engines_and_objects_go_together() -> None:
+    held: dict[str, int] = {}
+    for engine in started_engines():
+        for kind in WRITTEN:
+            with contextlib.suppress(Unwritable):
+                write(scenario("bare", engine), kind)
+                held[engine] = held.get(engine, 0) + 1
+    assert held == {"vllm": 8, "sglang": 7, "trtllm": 6, "llama.cpp": 5, "lmdeploy": 5}
+
+
+@pytest.mark.parametrize("version", ["0.24.0", "0.33.0"])
+def test_a_command_is_taken_by_the_parser_of_its_version(version: str) -> None:
+    text = write(scenario("dense", "vllm").model_copy(update={"engine_version": version})).text
+    (command,) = script(text).commands
+    started = engine_started(command)
+    assert started is not None
+    assert parser_of("vllm", version).parse(started[1]).faults == []
+
+
+def test_attention_dp_is_said_as_the_version_takes_it() -> None:
+    asked = scenario("experts", "sglang")
+    new = write(asked.model_copy(update={"engine_version": "0.5.23"})).text
+    old = write(asked.model_copy(update={"engine_version": "0.5.14"})).text
+    assert "--attn-dp-size 8" in new
+    assert "--dp-size 8" in old
+    assert "--enable-dp-attention" in old
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"engine": None}, "engine"),
+        ({"tp": 2, "attention_dp": 4, "engine": "trtllm"}, "tp"),
+        ({"ep": 4}, "ep"),
+        ({"engine": "llama.cpp", "disaggregated": {}, **LOAD}, "disaggregated"),
+    ],
+)
+def test_what_a_command_cannot_say_is_refused_by_field(changes: dict[str, Any], field: str) -> None:
+    asked = Scenario(model=DEEPSEEK, gpu="h200-sxm", **{"engine": "vllm", "tp": 8, **changes})
+    with pytest.raises(Unwritable, match=f"^{field}"):
+        write(asked)
+
+
+def test_a_pod_is_complete() -> None:
+    text = write(scenario("dense", "vllm"), "deployment").text
+    deployment, service = yaml.safe_load_all(text)
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "4"}
+    assert pod["nodeSelector"] == {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    assert pod["volumes"][0]["emptyDir"]["medium"] == "Memory"
+    # 141 GB of weights at 1 GB/s and two minutes, twice over
+    probe = container["startupProbe"]
+    assert 500 < probe["periodSeconds"] * probe["failureThreshold"] < 560
+    assert all(isinstance(word, str) for word in container["args"])
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+
+
+def test_hosts_of_a_replica_are_a_group() -> None:
+    group = yaml.safe_load(write(scenario("hosts", "sglang"), "leaderworkerset").text)
+    inner = group["spec"]["leaderWorkerTemplate"]
+    assert inner["size"] == 2
+    worker = inner["workerTemplate"]["spec"]["containers"][0]
+    assert worker["resources"]["limits"]["nvidia.com/gpu"] == "8"
+    assert "$(LWS_WORKER_INDEX)" in worker["args"]
+    assert "livenessProbe" not in worker
+
+
+def test_the_prefill_workers_of_a_plan_are_written() -> None:
+    graph = yaml.safe_load(write(scenario("apart", "vllm"), "dynamo").text)
+    kinds = {one["type"]: one for one in graph["spec"]["components"]}
+    assert set(kinds) == {"frontend", "decode", "prefill"}
+    assert kinds["prefill"]["replicas"] >= 1
+    roles = [
+        json.loads(word)["kv_role"]
+        for kind in ("decode", "prefill")
+        for word in kinds[kind]["podTemplate"]["spec"]["containers"][0]["args"]
+        if word.startswith("{")
+    ]
+    assert roles == ["kv_consumer", "kv_producer"]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_benchmark_asks_for_the_load(tool: str) -> None:
+    engine = "llama.cpp" if tool == "llama.cpp" else "vllm"
+    asked = Scenario(
+        model=QWEN, gpu="rtx-4090", engine=engine, isl=512, osl=128, concurrency=8, tpot_ms=50
+    )
+    run, add = benchmark(asked, tool).replace("\\\n", " ").strip().splitlines()
+    assert {"512", "128"} <= set(run.replace("=", " ").replace(",", " ").split())
+    assert "8" in run.replace("=", " ").split()
+    words = shlex.split(add)
+    assert words[:3] == ["planner", "calibrate", "--add"]
+    assert words[words.index("--gpu") + 1] == "rtx-4090"
+    name = {"vllm": "vLLM", "sglang": "SGLang", "guidellm": "GuideLLM", "aiperf": "AIPerf"}
+    assert name.get(tool, "llama-batched-bench") in ACCEPTED
+
+
+def test_an_autoscaler_has_the_bounds_of_the_plan() -> None:
+    asked = Scenario(
+        model=QWEN, gpu="l4", engine="vllm", isl=512, osl=128, concurrency=8, tpot_ms=90, replicas=3
+    )
+    target = clients_within(asked, deployment_of(asked))
+    written = with_autoscaler(write(asked, "deployment"), "hpa", 9)
+    scaler = list(yaml.safe_load_all(written.text))[-1]["spec"]
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (3, 9)
+    assert scaler["metrics"][0]["pods"]["target"]["averageValue"] == str(target)
+    assert scaler["scaleTargetRef"]["name"] == label(QWEN)
+    over = asked.model_copy(update={"concurrency": target + 1})
+    assert clients_within(over, deployment_of(over)) == target
+    with pytest.raises(Unwritable, match=r"^autoscale"):
+        with_autoscaler(write(asked, "compose"), "hpa")
