@@ -12,7 +12,7 @@ from planner.commands.output import print_json, print_notes, print_table, print_
 from planner.units import number, percent
 
 if TYPE_CHECKING:
-    from planner.plans.fleet import Fleet, Line
+    from planner.plans.fleet import Fleet, FleetLine
 
 POOL = LoadType("gpu[:tp=n:…]", pool)
 
@@ -104,7 +104,7 @@ def _print(result: Fleet) -> None:
     print_notes(result.notes)
 
 
-def _row(line: Line) -> tuple[str, ...]:
+def _row(line: FleetLine) -> tuple[str, ...]:
     return (
         line.name,
         f"{line.gpus_mean:.2f}",

@@ -21,7 +21,7 @@ from planner.errors import InvalidInput
 from planner.hw import get_accelerator
 from planner.plans.curves import Requests, shared_curve
 from planner.plans.editions import current_editions
-from planner.plans.fleet_request import FleetRequest, Pool
+from planner.plans.fleet_request import FleetPool, FleetRequest
 from planner.plans.money import HOURS_PER_MONTH, PriceBook
 from planner.plans.sizing import Sizing, Wanted
 from planner.plans.texts import note_answers
@@ -42,7 +42,7 @@ class NoCapacity(InvalidInput):
     """A pool that serves no request within the limits; names it."""
 
 
-class Line(answer.Answer):
+class FleetLine(answer.Answer):
     """GPUs over time by one way of scaling."""
 
     name: str
@@ -70,7 +70,7 @@ class PoolDay(answer.Answer):
     replicas_peak: int
     """Autoscaled."""
     replicas_mean: float
-    lines: list[Line]
+    lines: list[FleetLine]
     replicas: list[int]
     """By window, autoscaled."""
 
@@ -93,7 +93,7 @@ class Fleet(answer.Answer):
     requests: float
     requests_per_s_mean: float
     requests_per_s_peak: float
-    lines: list[Line]
+    lines: list[FleetLine]
     """Over all pools."""
     pools: list[PoolDay]
     months: list[Month]
@@ -105,7 +105,7 @@ def fleet(request: FleetRequest) -> Fleet:
     """Return a fleet's day; raises ValueError that names a field."""
     limits = [pool.isl_up_to for pool in request.pools if pool.isl_up_to is not None]
     windows = gather(_events(request), request.window_s, limits).times(request.scale)
-    members = [Member.of(pool, request, i) for i, pool in enumerate(request.pools)]
+    members = [PoolCapacity.of(pool, request, i) for i, pool in enumerate(request.pools)]
     days = [member.day(windows) for member in members]
     rates = windows.requests_per_s.sum(axis=1)
     return Fleet(
@@ -132,16 +132,16 @@ def _events(request: FleetRequest) -> Iterator[Event]:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class PoolCapacity:
     """A pool, ready to be asked for its capacity at any lengths."""
 
-    pool: Pool
+    pool: FleetPool
     request: FleetRequest
     index: int
     deployment: Deployment
 
     @classmethod
-    def of(cls, pool: Pool, request: FleetRequest, index: int) -> Member:
+    def of(cls, pool: FleetPool, request: FleetRequest, index: int) -> PoolCapacity:
         """Return a pool of a request; errors name the pool."""
         fields = {name: getattr(pool, name) for name in MACHINE if name != "replicas"}
         return cls(pool, request, index, deployment_of(Scenario(**fields)))
@@ -238,14 +238,14 @@ class Member:
 
     def _line(
         self, name: str, replicas: Array, needed: Array, rates: Array, seconds: float
-    ) -> Line:
+    ) -> FleetLine:
         gpus = replicas * self.deployment.sharding.gpus
         hours = float(gpus.sum()) * seconds / 3600.0
         served, short = within(replicas, needed, rates)
         usd = self.usd_per_hour
         months = len(replicas) * seconds / 3600.0 / HOURS_PER_MONTH
         per_gpu = None if usd is None else usd / self.deployment.sharding.gpus
-        return Line(
+        return FleetLine(
             name=name,
             gpus_mean=float(gpus.mean()),
             gpus_peak=float(gpus.max()),
@@ -300,7 +300,7 @@ def _capacity(
     return load.served, "memory or engine cap" if load.binds == "room" else load.binds
 
 
-def _summed(days: list[PoolDay]) -> list[Line]:
+def _summed(days: list[PoolDay]) -> list[FleetLine]:
     lines = []
     for rows in zip(*(day.lines for day in days), strict=True):
         requests = [day.requests for day in days]
@@ -308,7 +308,7 @@ def _summed(days: list[PoolDay]) -> list[Line]:
         prices = [row.usd_per_month for row in rows]
         known = [usd for usd in prices if usd is not None]
         lines.append(
-            Line(
+            FleetLine(
                 name=rows[0].name,
                 gpus_mean=sum(row.gpus_mean for row in rows),
                 gpus_peak=sum(row.gpus_peak for row in rows),
@@ -324,7 +324,9 @@ def _summed(days: list[PoolDay]) -> list[Line]:
     return lines
 
 
-def _months(request: FleetRequest, windows: Windows, members: list[Member]) -> Iterator[Month]:
+def _months(
+    request: FleetRequest, windows: Windows, members: list[PoolCapacity]
+) -> Iterator[Month]:
     for month in range(request.months + 1 if request.months else 0):
         grown = windows.times((1 + request.growth_per_month) ** month)
         days = [member.day(grown) for member in members]

@@ -13,7 +13,7 @@ from planner.workload.fields import RequestLimits
 Share = Annotated[FiniteFloat, Field(gt=0, le=1)]
 
 
-class Pool(EngineSettings, MachineFields):
+class FleetPool(EngineSettings, MachineFields):
     """Replicas of one kind, and which requests they serve; `replicas` is the fewest kept."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -31,7 +31,7 @@ class FleetRequest(RequestLimits):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    pools: Annotated[list[Pool], Field(min_length=1, max_length=20)]
+    pools: Annotated[list[FleetPool], Field(min_length=1, max_length=20)]
     trace: Short | None = Field(None, description="path of a trace")
     requests_per_s_by_window: (
         Annotated[
