@@ -59,6 +59,7 @@ def test_plan_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> Non
     answer = json.loads(answered(capsys, *PLAN, "--batch", "1,64", "--json"))
     assert list(answer) == [
         "scenario",
+        "verdict",
         "limits",
         "memory",
         "points",

@@ -20,13 +20,14 @@ from api.settings import Settings
 from api.store import migrate
 from api.store.database import make_engine
 from api.store.tables import Base
+from planner.errors import InvalidInput
 
 FORMAT = "decode-planner-backup/1"
 BATCH = 200
 """Rows held at a time."""
 
 
-class BadBackup(ValueError):
+class BadBackup(InvalidInput):
     """A file that is no backup, or a store that cannot take it; one line."""
 
 

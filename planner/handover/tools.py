@@ -11,9 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from planner.compare import ComparisonRequest
-from planner.compare import compare as compared
-from planner.compare.figures import FIGURES, answered
 from planner.deployment import deployment_of
 from planner.errors import InvalidInput
 from planner.handover.checking import CheckQuestion
@@ -22,6 +19,9 @@ from planner.hw import describe as describe_accelerator
 from planner.hw import get_accelerator, list_accelerators
 from planner.models import describe as describe_model
 from planner.models import get_model, list_models
+from planner.plans.compare import ComparisonRequest
+from planner.plans.compare import compare as compared
+from planner.plans.compare.figures import FIGURES, answered
 from planner.plans.editions import current_editions
 from planner.plans.planning import plan as planned
 from planner.plans.recommend import RecommendationRequest

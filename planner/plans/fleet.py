@@ -105,7 +105,7 @@ def fleet(request: FleetRequest) -> Fleet:
     """Return a fleet's day; raises ValueError that names a field."""
     limits = [pool.isl_up_to for pool in request.pools if pool.isl_up_to is not None]
     windows = gather(_events(request), request.window_s, limits).times(request.scale)
-    members = [PoolCapacity.of(pool, request, i) for i, pool in enumerate(request.pools)]
+    members = [PoolMember.of(pool, request, i) for i, pool in enumerate(request.pools)]
     days = [member.day(windows) for member in members]
     rates = windows.requests_per_s.sum(axis=1)
     return Fleet(
@@ -132,7 +132,7 @@ def _events(request: FleetRequest) -> Iterator[Event]:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolCapacity:
+class PoolMember:
     """A pool, ready to be asked for its capacity at any lengths."""
 
     pool: FleetPool
@@ -141,7 +141,7 @@ class PoolCapacity:
     deployment: Deployment
 
     @classmethod
-    def of(cls, pool: FleetPool, request: FleetRequest, index: int) -> PoolCapacity:
+    def of(cls, pool: FleetPool, request: FleetRequest, index: int) -> PoolMember:
         """Return a pool of a request; errors name the pool."""
         fields = {name: getattr(pool, name) for name in MACHINE if name != "replicas"}
         return cls(pool, request, index, deployment_of(Scenario(**fields)))
@@ -324,9 +324,7 @@ def _summed(days: list[PoolDay]) -> list[FleetLine]:
     return lines
 
 
-def _months(
-    request: FleetRequest, windows: Windows, members: list[PoolCapacity]
-) -> Iterator[Month]:
+def _months(request: FleetRequest, windows: Windows, members: list[PoolMember]) -> Iterator[Month]:
     for month in range(request.months + 1 if request.months else 0):
         grown = windows.times((1 + request.growth_per_month) ** month)
         days = [member.day(grown) for member in members]

@@ -84,7 +84,7 @@ class Largest(answer.Answer):
 
 
 @dataclass(frozen=True, slots=True)
-class OnCard:
+class HeldModel:
     """A model on the card, with as many layers as fit."""
 
     deployment: Deployment
@@ -148,7 +148,7 @@ def _best_format(
     return None
 
 
-def _row(held: OnCard, weights: str, request: LargestRequest) -> LargestModel | None:
+def _row(held: HeldModel, weights: str, request: LargestRequest) -> LargestModel | None:
     one = held.deployment
     slow = float(factor(one.interval("tpot"), z_of(request.percentile)))
     limit_s = 1.0 / request.tokens_per_s / slow
@@ -174,7 +174,7 @@ def _row(held: OnCard, weights: str, request: LargestRequest) -> LargestModel | 
 
 def _held(
     spec: ModelSpec, accelerator: Accelerator, weights: str, request: LargestRequest
-) -> OnCard | None:
+) -> HeldModel | None:
     """Return a model with as many layers on the card as fit beside the context."""
 
     def with_layers(layers: int | None) -> Deployment:
@@ -184,7 +184,7 @@ def _held(
 
     whole = with_layers(None)
     if whole.memory.max_batch(request.context) >= 1:
-        return OnCard(whole, spec.layers, 0.0)
+        return HeldModel(whole, spec.layers, 0.0)
     if not (request.host_memory_bytes and request.host_bytes_per_s):
         return None
     low, high = 0, spec.layers
@@ -197,4 +197,4 @@ def _held(
         return None
     moved = float(whole.passes(1.0, float(request.context))[0].points.bytes)
     host_s = away * moved / (HOST_SHARE * request.host_bytes_per_s)
-    return OnCard(with_layers(low), low, host_s)
+    return HeldModel(with_layers(low), low, host_s)
