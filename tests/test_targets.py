@@ -74,7 +74,10 @@ def test_one_output_token_is_noted() -> None:
 
 def test_levers_are_the_ratio_of_two_answers() -> None:
     asked = BASE.model_copy(update={"batch": [1], "context": [1024]})
-    levers = {lever.code: lever.gain for lever in advise(asked)}
+    told = advise(asked)
+    assert told[0].code == "batch_more"  # one sequence leaves most of the machine idle
+    assert told[0].gain < 1 < (told[0].gain_per_gpu or 0)
+    levers = {lever.code: lever.gain for lever in told[1:]}
     before = plan(asked).points[0].tpot_s.p50
     after = plan(asked.model_copy(update={"tp": 8})).points[0].tpot_s.p50
     assert levers["tp_double"] == pytest.approx(before / after)
@@ -133,3 +136,20 @@ def test_without_a_batch_the_verdict_has_the_largest_within_the_limit() -> None:
     (meets,) = answer.verdict.meets
     assert (meets.batch, meets.ok, answer.verdict.fits) == (1, True, True)
     assert meets.max_batch == answer.memory.max_batch
+
+
+def test_levers_that_are_pulled_are_not_told() -> None:
+    """Four bits a weight leave nothing to 8-bit weights, an 8-bit cache nothing to another."""
+    asked = BASE.model_copy(update={"batch": [8], "context": [8192]})
+    codes = {lever.code for lever in advise(asked)}
+    assert {"weights_fp8", "kv_fp8"} <= codes
+    pulled = advise(asked.model_copy(update={"weights": "int4_g128", "kv": "fp8"}))
+    assert not {"weights_fp8", "weights_int4", "kv_fp8"} & {lever.code for lever in pulled}
+
+
+def test_a_lever_tells_gain_per_gpu_risk_and_cost() -> None:
+    asked = BASE.model_copy(update={"batch": [8], "context": [8192]})
+    levers = {lever.code: lever for lever in advise(asked)}
+    assert levers["tp_double"].gain_per_gpu == pytest.approx(levers["tp_double"].gain / 2)
+    assert levers["weights_fp8"].gain_per_gpu == pytest.approx(levers["weights_fp8"].gain)
+    assert all(lever.quality_risk and lever.cost for lever in levers.values())
