@@ -1,4 +1,4 @@
-"""The service's own parts of HTTP, without a server: cursors, tags, types, problems, differences."""
+"""The service's own parts of HTTP without a server: cursors, tags, types, problems."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.compare import ComparisonRequest, compare
-from planner.compare.answers import Comparison
-from planner.compare.attribution import APART, FIELDS
-from planner.compare.exact import Grid
-from planner.compare.figures import FIGURES
-from planner.compare.text import CSV_COLUMNS, to_csv, to_markdown
+from planner.plans.compare import ComparisonRequest, compare
+from planner.plans.compare.answers import Comparison
+from planner.plans.compare.attribution import APART, FIELDS
+from planner.plans.compare.exact import Grid
+from planner.plans.compare.figures import FIGURES
+from planner.plans.compare.text import CSV_COLUMNS, to_csv, to_markdown
 from planner.scenario import Scenario
 
 CONFIG: dict[str, Any] = {
