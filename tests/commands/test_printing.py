@@ -178,9 +178,7 @@ def test_short_ways_to_write_numbers(text: str, numbers: list[int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "1,", "a", "1.5", "1;2"])
 def test_what_are_no_numbers(text: str) -> None:
-    with pytest.raises(
-        click.BadParameter, match="is not a number; accepted: a whole number"
-    ):
+    with pytest.raises(click.BadParameter, match="is not a number; accepted: a whole number"):
         NUMBERS.convert(text, click.Option(["--batch"]), None)
 
 
