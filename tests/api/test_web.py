@@ -1,4 +1,4 @@
-"""The parts of HTTP of the service, without a server: cursors, tags, types and problems."""
+"""The service's own parts of HTTP without a server: cursors, tags, types, problems."""
 
 from __future__ import annotations
 

@@ -266,7 +266,11 @@ def test_a_models_tag_is_its_type_and_size() -> None:
 
 def test_own_factors_stand_on_top_of_the_shipped_ones() -> None:
     """1.25 of the shipped decode scale, 1.1 of one's own for the GPU and 0.9 for its weights."""
-    own = ({"decode|h100|vllm": 1.1}, {"decode|h100|vllm|fp8": 0.9}, {})
+    given = {
+        ("kind", "gpu", "engine"): {"decode|h100|vllm": 1.1},
+        ("kind", "gpu", "engine", "weights"): {"decode|h100|vllm|fp8": 0.9},
+    }
+    own = tuple(given.get(tags, {}) for tags, _ in LEVELS)
     subject = Subject({**SUBJECT.tags, "weights": "fp8"})
     local = applied(calibration(), own)
     assert local.scale(subject, "decode") == pytest.approx(1.25 * 1.1 * 0.9)

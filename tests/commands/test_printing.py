@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planner.cli import main
 from planner.commands.loads import InvalidLoad, disaggregated, graphs, lengths, lora, speculation
 from planner.commands.options import NUMBERS
-from planner.commands.output import WIDEST, print_notes, print_table, print_verdict
+from planner.commands.output import GAP, WIDTH, fitted, print_notes, print_table, print_verdict
 from planner.models.spec import Note
 
 MODEL, GPU = "meta-llama/Llama-3.1-8B-Instruct", "h100-sxm5"
@@ -31,11 +31,34 @@ def test_a_plain_table_is_aligned(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_a_long_cell_runs_on(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(["a", "b"], [("x" * (WIDEST + 10), "y")])
-    head, row = capsys.readouterr().out.splitlines()
-    assert head == "a" + " " * (WIDEST - 1) + "  b"
-    assert row == "x" * (WIDEST + 10) + "  y"
+def test_a_long_cell_is_folded_within_the_line(capsys: pytest.CaptureFixture[str]) -> None:
+    words = " ".join(["word"] * 40)
+    print_table(["a", "b", "c"], [("x", "1.5 GB", words)])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert " ".join(lines[1:]).split().count("word") == 40
+    # What is folded stays below its own column.
+    assert {line.index("word") for line in lines[1:]} == {lines[0].index("c")}
+
+
+@pytest.mark.parametrize(
+    ("columns", "widths"),
+    [
+        # What fits is as wide as its widest cell.
+        ([["a", "xx"], ["b", "1.25"]], [2, 4]),
+        # 80 characters less one gap: the text gives way, and the figure beside it does not.
+        ([["a", "x"], ["b", "w " * 100]], [1, WIDTH - GAP - 1]),
+        ([["a", "x"], ["b", "123.4 GB"], ["c", "w " * 100]], [1, 8, WIDTH - 2 * GAP - 9]),
+    ],
+)
+def test_widths_of_columns(columns: list[list[str]], widths: list[int]) -> None:
+    assert fitted(columns) == widths
+
+
+@given(st.lists(st.tuples(*[st.text("ab ", max_size=60)] * 3), min_size=1, max_size=4))
+def test_a_table_of_text_is_never_wider_than_a_line(rows: list[tuple[str, str, str]]) -> None:
+    columns = list(zip(("a", "b", "c"), *rows, strict=True))
+    assert sum(fitted(columns)) + 2 * GAP <= WIDTH
 
 
 def test_an_empty_table_has_its_head(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,9 +167,18 @@ def test_numbers_are_read_as_written(numbers: list[int]) -> None:
     assert NUMBERS.convert(numbers, None, None) == numbers
 
 
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    # 8k is 8192; a range doubles, and ends where it says.
+    [("8k", [8192]), ("1-64", [1, 2, 4, 8, 16, 32, 64]), ("2-10", [2, 4, 8, 10]), ("3-3", [3])],
+)
+def test_short_ways_to_write_numbers(text: str, numbers: list[int]) -> None:
+    assert NUMBERS.convert(text, None, None) == numbers
+
+
 @pytest.mark.parametrize("text", ["", "1,", "a", "1.5", "1;2"])
 def test_what_are_no_numbers(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is not a number or a comma-separated list"):
+    with pytest.raises(click.BadParameter, match="is not a number; accepted: a whole number"):
         NUMBERS.convert(text, click.Option(["--batch"]), None)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.models.formulas import MissingField, NoCount, evaluate, linear, names
 from planner.models.modules import Modules, by_name, everywhere, overridden
-from planner.models.reader import ConfigError, Reader, every, first_key
+from planner.models.reader import ConfigError, ConfigReader, every, first_key
 from planner.precision import get_format
 
 SCOPE: dict[str, Any] = {
@@ -138,8 +138,8 @@ def test_shares_of_layers() -> None:
 FP8, NVFP4 = get_format("fp8"), get_format("nvfp4")
 
 
-def reader(**fields: Any) -> Reader:
-    return Reader({"num_hidden_layers": 8, **fields})
+def reader(**fields: Any) -> ConfigReader:
+    return ConfigReader({"num_hidden_layers": 8, **fields})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from planner import Scenario, plan
 from planner.deployment import Deployment, deploy, deployment_of
 from planner.plans.advice import advise
-from planner.plans.recommend import RecommendationRequest, batch_to_run, recommend
+from planner.plans.batches import batch_to_run
+from planner.plans.recommend import RecommendationRequest, recommend
 from planner.plans.serving import clients_of
 from planner.step.parallel import Sharding
 from planner.step.timing import Efficiency
