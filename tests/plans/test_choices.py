@@ -108,7 +108,10 @@ def test_choices_meet_the_limit_at_the_percentile(limit: float) -> None:
 
 
 def test_levers_are_worth_what_they_gain() -> None:
-    """Each lever's gain is the ratio of two answers: the plan's, and that with the change."""
+    """Each lever's gain is the ratio of two answers: the plan's, and that with the change.
+
+    A larger batch stands first where it is the answer, though it costs each user time.
+    """
     base = scenario(batch=[1], context=[100])
     before = float(deployment_of(base).time_s(1.0, 100.0))
     levers = {lever.code: lever.gain for lever in advise(base)}
@@ -117,7 +120,7 @@ def test_levers_are_worth_what_they_gain() -> None:
             after = float(deployment_of(base.model_copy(update=change)).time_s(1.0, 100.0))
             assert levers[code] == pytest.approx(before / after)
     assert "weights_fp8" in levers
-    gains = list(levers.values())
+    gains = [gain for code, gain in levers.items() if code != "batch_more"]
     assert gains == sorted(gains, reverse=True)
     assert min(gains) > 1
 
