@@ -6,12 +6,10 @@ named; each is reached by its terms, written out beside it.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
 
-from planner.models.attention import Attention
 from planner.models.mlp import Dense, Experts
 from tests.models.layers import layer_kernels, parts_of, read, token_flops
 
@@ -385,38 +383,3 @@ def test_cache_of_a_sequence(config: dict[str, Any], values: int, windowed: int)
 def test_flops_of_a_token_in_a_layer(config: dict[str, Any], group: int, flops: int) -> None:
     named = layer_kernels(read(**config).groups[group])
     assert token_flops([k for kernels in named.values() for k in kernels]) == flops
-
-
-def test_hunyuan_large_makes_keys_in_every_second_layer() -> None:
-    """Cross-layer attention: half the layers keep no cache, and have no k and v of their own."""
-    fields = {**QWEN3, "model_type": "hunyuan", "use_qk_norm": True}
-    whole, shared = read(**fields), read(**{**fields, "use_cla": True, "cla_share_factor": 2})
-    assert whole.kv_elements_per_token == 2 * shared.kv_elements_per_token
-    saved = 2 * 2048 * 4 * 128 + 128  # k and v, and the norm of the keys
-    assert whole.total_params - shared.total_params == 24 * saved
-
-
-def test_chunked_and_sliding_mixtures_attend_alike() -> None:
-    spec = read(**GPT_OSS)
-    assert {part.window for _, part in parts_of(spec, Attention)} == {128, math.inf}
-    names = {name for group in spec.groups for name in layer_kernels(group)}
-    assert {"attention", "attention_window", "experts", "router"} <= names
-
-
-@pytest.mark.parametrize(
-    ("config", "change", "message"),
-    [
-        (MIXTRAL, {"num_experts_per_tok": 9}, "num_experts_per_tok: 9 of 8 experts a token"),
-        (QWEN3, {"num_experts_per_tok": 0}, "num_experts_per_tok: 0 is out of range"),
-        (QWEN3, {"num_experts": 70000}, "num_experts: 70000 is out of range; accepted: 1 to 65536"),
-        (QWEN3, {"moe_layer_freq": [1]}, "moe_layer_freq: 1 entries for 48 layers"),
-        (DBRX, {"ffn_config": {"moe_num_experts": 4}}, "ffn_config.num_experts_per_tok or"),
-        (SCOUT, {"attention_chunk_size": 0}, "attention_chunk_size: 0 is out of range"),
-    ],
-)
-def test_what_cannot_be_read_names_the_field(
-    config: dict[str, Any], change: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message) as raised:
-        read(**{**config, **change})
-    assert "\n" not in str(raised.value)
