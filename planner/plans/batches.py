@@ -13,7 +13,7 @@ from planner.hw import Accelerator, get_accelerator, list_accelerators, price_pe
 from planner.models import get_model
 from planner.plans.columns import columns
 from planner.plans.request import RecommendationRequest, several
-from planner.plans.targets import largest_batch
+from planner.plans.targets import largest_batch, percentile_factor
 from planner.plans.texts import note_answers
 from planner.step.parallel import InvalidSharding, Sharding
 from planner.step.timing import BOUNDS
@@ -108,7 +108,8 @@ def _choose(request: RecommendationRequest, accelerator: Accelerator) -> Option 
         if batch:
             choices.append(_answer(deployment, request, batch, binds))
     if not choices:
-        single = float(holding[-1].time_s(1, request.context)) * 1e3
+        factor = percentile_factor(holding[-1], "tpot", request.percentile)
+        single = float(holding[-1].time_s(1, request.context)) * factor * 1e3
         return f"one sequence takes {single:.1f} ms a token, the limit is {request.tpot_ms:g} ms"
     return max(choices, key=lambda choice: choice.tokens_per_s_per_gpu)
 

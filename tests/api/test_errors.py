@@ -219,7 +219,7 @@ def test_a_request_opens_no_file(shared: Client, question: dict[str, Any], name:
 
 
 def test_a_foreign_host_name_is_refused(shared: Client) -> None:
-    check(shared.get("/health/live", headers={"Host": "evil.example"}), 400)
+    check(shared.get("/v1/models", headers={"Host": "evil.example"}), 400)
 
 
 def test_a_refusal_is_recognised_by_its_class(

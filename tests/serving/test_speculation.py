@@ -143,7 +143,7 @@ def test_impossible_speculation_is_one_line(given: Any, words: list[str]) -> Non
 
 def test_the_option(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["plan", "deepseek-ai/DeepSeek-V3", "--gpu", "h200-sxm", "--tp", "8", "--batch", "8"]
-    out = answered(capsys, *command, "--speculation", "1:1.8")
+    out = " ".join(answered(capsys, *command, "--speculation", "1:1.8").split())
     assert "which yields 1.8 tokens" in out
     assert "[assumed_acceptance]" in answered(capsys, *command, "--speculation", "2")
     for text, word in (
