@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from planner.pictures.roofline import roof_line, roofs_of
+from planner.pictures.roofline import ROOF_LOOK, roof_line, roofs_of
 from planner.pictures.style import (
     BOUND_COLOUR,
     BOUND_SHAPE,
-    GREY,
     Spec,
     layer,
     log_axis,
@@ -78,20 +77,7 @@ def kernels_chart(rows: list[dict[str, Any]], ridges: Sequence[dict[str, Any]]) 
         "Kernels on the roofline: attainable FLOP/s against arithmetic intensity",
         [
             layer(
-                "roofs",
-                {"type": "line", "interpolate": "linear"},
-                {
-                    "x": X,
-                    "y": Y,
-                    "color": {"value": GREY},
-                    "strokeDash": {
-                        "field": "kind",
-                        "type": "nominal",
-                        "title": "roof",
-                        "scale": {"domain": ["specified", "measured"], "range": [[1, 0], [5, 4]]},
-                    },
-                    "detail": {"field": "roof", "type": "nominal"},
-                },
+                "roofs", {"type": "line", "interpolate": "linear"}, {"x": X, "y": Y, **ROOF_LOOK}
             ),
             layer(
                 "roofs",

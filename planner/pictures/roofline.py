@@ -32,6 +32,18 @@ Y = log_axis("rate", "FLOP/s on one GPU")
 
 Row = dict[str, Any]
 
+ROOF_LOOK: dict[str, Any] = {
+    "color": {"value": GREY},
+    "strokeDash": {
+        "field": "kind",
+        "type": "nominal",
+        "title": "roof",
+        "scale": {"domain": ["specified", "measured"], "range": [[1, 0], [5, 4]]},
+    },
+    "detail": {"field": "roof", "type": "nominal"},
+}
+"""How roofs are drawn: one line each, dashed where it was measured."""
+
 
 def roofline_chart(view: View) -> Spec:
     """Return the roofs, every kernel of the last point, and the whole step over the batch."""
@@ -46,14 +58,7 @@ def roofline_chart(view: View) -> Spec:
         {
             "x": X,
             "y": Y,
-            "color": {"value": GREY},
-            "strokeDash": {
-                "field": "kind",
-                "type": "nominal",
-                "title": "roof",
-                "scale": {"domain": ["specified", "measured"], "range": [[1, 0], [5, 4]]},
-            },
-            "detail": {"field": "roof", "type": "nominal"},
+            **ROOF_LOOK,
             "tooltip": [word("roof", "roof"), value("ridge", "ridge [FLOP/byte]", ".4~g")],
         },
     )
