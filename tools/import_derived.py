@@ -64,13 +64,13 @@ def reduced(config: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that are read, if they import to the same network."""
     try:
         spec, used = read_config(config)
-        kept: dict[str, Any] = json.loads(json.dumps(used))
-        again, _ = read_config(kept)
+        plain: dict[str, Any] = json.loads(json.dumps(used))
+        again, _ = read_config(plain)
     except ConfigError:
         return config
     facts = ("total_params", "encoder_params", "kv_elements_per_token", "params_range")
     same = all(getattr(spec, fact) == getattr(again, fact) for fact in facts)
-    return kept if same else config
+    return plain if same else config
 
 
 Row = tuple[str, int, int, int, str]

@@ -305,21 +305,21 @@ def states(source: Path) -> Iterator[Sample]:
 
 def main(first: Path, more: Path) -> None:
     sets: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
-    for found in (*samples(first, FIRST), *samples(more, MORE), *states(more)):
-        sets[found[0]].append(found)
+    for sample in (*samples(first, FIRST), *samples(more, MORE), *states(more)):
+        sets[sample[0]].append(sample)
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     number = 0
     for key in sorted(sets):
         rows = sorted(sets[key], key=lambda s: (s[1][0]["bytes"], s[1][0]["flops"], s[2]))
-        kept = (
+        spread = (
             rows
             if len(rows) <= PER_SET
             else [rows[round(i * (len(rows) - 1) / (PER_SET - 1))] for i in range(PER_SET)]
         )
         *_, accelerator, engine, version = key[:-1]
-        for _, items, seconds in kept:
+        for _, items, seconds in spread:
             number += 1
             for line in items:
                 shown = {k: f"{v:.5g}" if isinstance(v, float) else v for k, v in line.items()}

@@ -41,15 +41,15 @@ def output(command: str) -> str:
 
 def commands(text: str) -> list[tuple[str, str]]:
     """Return the commands of a page, each with the output that stands there."""
-    found = []
+    examples = []
     for block in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S):
         lines = block.split("\n")
         end = 0
         while lines[end].endswith("\\"):
             end += 1
         command = "\n".join(lines[: end + 1]).removeprefix("$ planner ")
-        found.append((command, "\n".join(lines[end + 1 :])))
-    return found
+        examples.append((command, "\n".join(lines[end + 1 :])))
+    return examples
 
 
 def rewrite(path: Path) -> None:

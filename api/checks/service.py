@@ -19,17 +19,17 @@ class Checks:
 
     def check(self, query: CheckQuery) -> CheckReport:
         """Return the report on the query's files; own models and accelerators may be named."""
-        asked = query.question
+        question = query.question
         named = {
-            "model": None if asked.model is None else self.names.model(asked.model),
-            "gpu": None if asked.gpu is None else self.names.accelerator(asked.gpu),
+            "model": None if question.model is None else self.names.model(question.model),
+            "gpu": None if question.gpu is None else self.names.accelerator(question.gpu),
         }
         baseline = None if query.baseline is None else {"baseline": query.baseline}
         with self.calibrated(self.names.workspace):
             return call_planner(
                 check,
                 query.files,
-                asked.model_copy(update=named),
+                question.model_copy(update=named),
                 baseline=baseline,
                 regression=query.regression,
             )

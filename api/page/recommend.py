@@ -90,8 +90,8 @@ def _request(texts: dict[str, str]) -> RecommendationRequest:
 
 
 def _row(pages: Pages, texts: dict[str, str], one: Option, best: bool) -> dict[str, Any]:
-    kept = {name: texts[name] for name in FIELDS if name in texts and name != "gpu"}
-    scenario = {**kept, "gpu": one.gpu, "tp": str(one.tp), "batch": str(one.batch)}
+    settings = {name: texts[name] for name in FIELDS if name in texts and name != "gpu"}
+    scenario = {**settings, "gpu": one.gpu, "tp": str(one.tp), "batch": str(one.batch)}
     context = whole(texts.get("context", "8k"))
     curve = pages.calibrated(
         rows_of,

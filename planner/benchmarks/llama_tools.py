@@ -29,8 +29,8 @@ def llama_bench(entry: Entry) -> Iterator[Run | str]:
     stated = weight_format(str(entry.get("model_type") or ""))
     if stated and size and params:
         bits = 8 * positive(size, "model_size") / positive(params, "model_n_params")
-        said = get_format(stated).bits if _is_format(stated) else bits
-        if abs(bits / said - 1) > CONTRADICTION:
+        stated_bits = get_format(stated).bits if _is_format(stated) else bits
+        if abs(bits / stated_bits - 1) > CONTRADICTION:
             yield f"weights named {stated} take {bits:.3g} bits a parameter: the size is believed"
             stated = ""
     known = {
@@ -112,11 +112,11 @@ _SIZES = {"Small": "_s", "Medium": "_m", "Large": "_l"}
 
 def weight_format(model_type: str) -> str:
     """Return the format in a name such as "llama 8B Q4_K - Medium", blank where none is known."""
-    found = _TYPE.search(model_type)
-    if not found:
+    match = _TYPE.search(model_type)
+    if not match:
         return ""
-    name = found[1].lower() + _SIZES.get(found[2] or "", "")
+    name = match[1].lower() + _SIZES.get(match[2] or "", "")
     try:
         return get_format({"f16": "fp16", "f32": "fp32"}.get(name, name)).id
     except UnknownFormat:
-        return found[1].lower()
+        return match[1].lower()

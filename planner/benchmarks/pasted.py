@@ -37,15 +37,15 @@ def pasted(text: str) -> list[Mapping[str, Any]] | None:
 
 def _printed(text: str) -> Iterator[dict[str, Any]]:
     for block in _BLOCK.split(text)[1:]:
-        found: dict[str, Any] = {"model_id": None}
+        figures: dict[str, Any] = {"model_id": None}
         for line in block.splitlines():
             name, colon, value = line.rpartition(":")
             key = PRINTED.get(name.strip().lower())
             if colon and key:
-                found[key] = value.strip()
-        if found.get("max_concurrency") in ("None", "not set"):
-            del found["max_concurrency"]
-        yield found
+                figures[key] = value.strip()
+        if figures.get("max_concurrency") in ("None", "not set"):
+            del figures["max_concurrency"]
+        yield figures
 
 
 def _markdown(text: str) -> Iterator[dict[str, Any]]:

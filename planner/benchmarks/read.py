@@ -99,10 +99,10 @@ def _objects(text: str) -> list[Entry] | None:
         whole = json.loads(text)
     except ValueError:
         whole = _lines(text)
-    found = whole if isinstance(whole, list) else [whole]
-    if not found or not all(isinstance(entry, Mapping) for entry in found):
+    entries = whole if isinstance(whole, list) else [whole]
+    if not entries or not all(isinstance(entry, Mapping) for entry in entries):
         return None
-    return found
+    return entries
 
 
 def _lines(text: str) -> list[Any]:
@@ -125,12 +125,12 @@ def _complete(
     rows: list[Row] = []
     notes: dict[str, None] = {}
     for entry in entries:
-        for found in reader.read(entry):
-            if isinstance(found, str):
-                notes[found] = None
+        for result in reader.read(entry):
+            if isinstance(result, str):
+                notes[result] = None
                 continue
             try:
-                rows.append(complete(found, context, len(rows) + 1, origin, local=local))
+                rows.append(complete(result, context, len(rows) + 1, origin, local=local))
             except UnknownFormat as error:
                 notes[f"a run is left out: {_brief(error)}"] = None
     if not rows:
@@ -155,21 +155,22 @@ def _table(text: str, context: Context, origin: str, local: bool) -> Measurement
     if entries is not None:
         return _complete(bench, entries, context, origin, local)
     runs = [Run(row.kind, {k: v for k, v in row.inputs.items() if v}, row.measured) for row in rows]
-    kept, notes, left = [], [], 0
+    readable: list[Row] = []
+    notes, left = [], 0
     for n, run in enumerate(runs, 1):
         if not run.measured or run.kind == "memory":
             left += 1
             continue
         try:
-            kept.append(complete(run, context, n, origin, local=local))
+            readable.append(complete(run, context, n, origin, local=local))
         except UnknownFormat as error:
             notes.append(f"row {n} is left out: {_brief(error)}")
     if left:
         notes.append(f"{left} rows without serving or decode figures are left out")
-    if not kept:
+    if not readable:
         why = "; ".join(notes[:3]) or "no serving or decode rows"
         raise UnknownResults(f"results: {origin} gives nothing to fit: {why}")
-    return Measurements("rows", tuple(kept), tuple(notes))
+    return Measurements("rows", tuple(readable), tuple(notes))
 
 
 def _brief(error: UnknownFormat) -> str:

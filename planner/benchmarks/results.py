@@ -94,12 +94,13 @@ def complete(run: Run, context: Context, number: int, origin: str, *, local: boo
     inputs["model"] = get_model(inputs["model"], local=local).id
     if not local:
         inputs["config_file"] = ""
-    kept = {name: inputs[name] for name in INPUTS[run.kind]}
-    _check(kept)
-    if kept["weight_format"] and not kept.get("weight_gb"):  # a size tells the bits of any format
-        check_weights(kept["weight_format"], "weight_format")
+    run_inputs = {name: inputs[name] for name in INPUTS[run.kind]}
+    _check(run_inputs)
+    # a size tells the bits of any format
+    if run_inputs["weight_format"] and not run_inputs.get("weight_gb"):
+        check_weights(run_inputs["weight_format"], "weight_format")
     measured = {name: positive(value, name) for name, value in run.measured.items() if value}
-    return Row(run.kind, kept, measured, _remarks(run, origin))
+    return Row(run.kind, run_inputs, measured, _remarks(run, origin))
 
 
 LOADS = frozenset({"concurrency", "batch"})

@@ -119,9 +119,9 @@ def guidellm(document: Entry) -> Iterator[Run | str]:
 
 def _strategy(benchmark: Entry) -> Entry:
     for owner in ("config", "args"):
-        found = benchmark.get(owner)
-        if isinstance(found, Mapping) and isinstance(found.get("strategy"), Mapping):
-            return dict(found["strategy"])
+        nested = benchmark.get(owner)
+        if isinstance(nested, Mapping) and isinstance(nested.get("strategy"), Mapping):
+            return dict(nested["strategy"])
     return {}
 
 
@@ -186,4 +186,4 @@ def _first(config: object, *names: str) -> str | None:
         inner = config[:4]
     else:
         return None
-    return next((found for found in (_first(value, *names) for value in inner) if found), None)
+    return next((text for text in (_first(value, *names) for value in inner) if text), None)

@@ -49,7 +49,7 @@ def command(
     regression: float,
     form: str,
     as_json: bool,
-    **asked: Any,
+    **question: Any,
 ) -> None:
     """Say of each FILE whether it starts and meets the limits, and what it wastes.
 
@@ -62,7 +62,7 @@ def command(
 
     report = check(
         read_texts(files),
-        CheckQuestion(**asked),
+        CheckQuestion(**question),
         baseline=read_texts([baseline]) if baseline else None,
         regression=regression,
     )

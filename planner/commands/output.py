@@ -73,8 +73,8 @@ def fitted(columns: Sequence[Sequence[str]]) -> list[int]:
     fitting = [max(map(len, cells)) for cells in columns]
     room = line_width() - GAP * (len(fitting) - 1)
     words = [_longest_word(cells) for cells in columns]
-    kept = [min(fitting[0], NAME), *words[1:-1], max(words[-1], READABLE)]
-    for floors in (kept, [len(columns[0][0]), *words[1:]], [NARROWEST] * len(columns)):
+    widest = [min(fitting[0], NAME), *words[1:-1], max(words[-1], READABLE)]
+    for floors in (widest, [len(columns[0][0]), *words[1:]], [NARROWEST] * len(columns)):
         while sum(fitting) > room:
             over = [i for i, width in enumerate(fitting) if width > floors[i]]
             if not over:

@@ -279,8 +279,8 @@ def parser_of(engine: str, version: str | None = None) -> ArgumentParser:
 
     Without a version, or with one that is a date, the newest.
     """
-    asked = version_of(version)
-    return _parser(engine, asked[1] if asked and asked[0] != "date" else None)
+    parsed = version_of(version)
+    return _parser(engine, parsed[1] if parsed and parsed[0] != "date" else None)
 
 
 def parser_versions(engine: str) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ def check_one(
     except InvalidInput as error:
         findings.append(lint_refusal(deployed, error))
         return _result(deployed, "fail", findings[-1].code, [], findings, None, [], [])
-    deployed.reading = _asked(deployed.reading, scenario)
+    deployed.reading = _with_question(deployed.reading, scenario)
     findings += lint_planned(deployed, deployment, plan)
     limits += checked_limits(scenario, plan)
     worse = regressions(reference, scenario, regression) if reference else []
@@ -168,7 +168,7 @@ def _at_rate(
     return scenario.model_copy(update={"concurrency": clients}), [limit]
 
 
-def _asked(reading: Reading, scenario: Scenario) -> Reading:
+def _with_question(reading: Reading, scenario: Scenario) -> Reading:
     """Return a reading of the scenario that was answered: its clients may be those of a rate."""
     origins = [
         one.model_copy(update={"value": scenario.concurrency})

@@ -42,7 +42,7 @@ class EngineStart:
     """Whether a flag may be shortened as long as it is unique, as argparse has it."""
     underscores: bool = False
     """Whether its flags are spelled with underscores."""
-    prefixes_kept: bool = True
+    caches_prefixes: bool = True
     """Whether it caches prefixes unless told otherwise."""
     length_of_all: bool = False
     """Whether its longest context is that of all sequences together."""

@@ -104,9 +104,9 @@ def _longest(scenario: Scenario, plan: Plan, whole_cache: bool) -> int:
 
 
 def _prefixes(deployed: Deployed, deployment: Deployment, scenario: Scenario) -> Iterator[Finding]:
-    default = deployed.workers[deployed.main].facts.prefixes_kept
-    kept = default if scenario.prefix_caching is None else scenario.prefix_caching
-    if not kept and scenario.prefix_hit > 0:
+    default = deployed.workers[deployed.main].facts.caches_prefixes
+    caching = default if scenario.prefix_caching is None else scenario.prefix_caching
+    if not caching and scenario.prefix_hit > 0:
         text = (
             f"{scenario.prefix_hit:.0%} of the input is a prefix seen before, "
             f"and {deployment.engine.name} keeps none"

@@ -93,16 +93,16 @@ def _workload(scenario: Scenario, seen: Observed) -> list[Compared]:
         "prefix_hit": scenario.prefix_hit,
     }
     rows = []
-    for name, asked in planned.items():
+    for name, planned_value in planned.items():
         value = getattr(seen, name)
         if value is None:
             continue
         if name == "prefix_hit":
-            far = abs(value - (asked or 0.0)) > WORKLOAD_DRIFT
+            far = abs(value - (planned_value or 0.0)) > WORKLOAD_DRIFT
         else:
-            far = asked is not None and abs(value / asked - 1) > WORKLOAD_DRIFT
-        text = "not asked about" if asked is None else ("differs" if far else "as asked")
-        rows.append(_row(name, asked, None, value, "workload" if far else "none", text))
+            far = planned_value is not None and abs(value / planned_value - 1) > WORKLOAD_DRIFT
+        text = "not asked about" if planned_value is None else ("differs" if far else "as asked")
+        rows.append(_row(name, planned_value, None, value, "workload" if far else "none", text))
     return rows
 
 

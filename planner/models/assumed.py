@@ -171,9 +171,9 @@ def _bound(reader: ConfigReader, traits: Traits, most: bool) -> int:
 
 def _unread(reader: ConfigReader) -> Iterator[str]:
     """Yield fields that were not read and say that the network is something else."""
-    said = _said_already(reader)
+    implied = _implied(reader)
     for name, value in reader.config.items():
-        if name in reader.used or name in _KNOWN_SIZES or name in said or _HARMLESS.search(name):
+        if name in reader.used or name in _KNOWN_SIZES or name in implied or _HARMLESS.search(name):
             continue
         if _plain(name, value):
             continue
@@ -182,20 +182,20 @@ def _unread(reader: ConfigReader) -> Iterator[str]:
             yield name
 
 
-def _said_already(reader: ConfigReader) -> set[str]:
+def _implied(reader: ConfigReader) -> set[str]:
     """Return fields that others, which were read, make say nothing new."""
-    said: set[str] = set()
+    implied: set[str] = set()
     if reader.has("kv_lora_rank"):  # one latent serves all heads
-        said |= {"num_key_value_heads"}
+        implied |= {"num_key_value_heads"}
     if reader.has("mlp_layer_types"):
-        said |= {"first_k_dense_replace", "num_dense_layers", "decoder_sparse_step"}
+        implied |= {"first_k_dense_replace", "num_dense_layers", "decoder_sparse_step"}
     if reader.has("layer_types"):
-        said |= set(PERIODS)
+        implied |= set(PERIODS)
     heads = reader.raw("num_attention_heads")
     listed = reader.config.get("num_attention_heads_per_layer")
     if isinstance(listed, list) and all(item == heads for item in listed):
-        said.add("num_attention_heads_per_layer")
-    return said
+        implied.add("num_attention_heads_per_layer")
+    return implied
 
 
 def _plain(name: str, value: Any) -> bool:

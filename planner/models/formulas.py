@@ -180,8 +180,8 @@ def _first(values: list[ast.expr], scope: Scope) -> Any:
     """Return the first value that is there and true: `a or b` reads b where there is no a."""
     for value in values[:-1]:
         try:
-            if found := _value(value, scope):
-                return found
+            if value_read := _value(value, scope):
+                return value_read
         except ConfigError:
             continue
     return _value(values[-1], scope)

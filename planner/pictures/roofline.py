@@ -79,7 +79,7 @@ def roofline_chart(view: View) -> Spec:
         value("rate", "FLOP/s"),
         word("bound", "held back by"),
     ]
-    asked = layer(
+    chosen = layer(
         "path",
         {"type": "point", "filled": True, "color": RED, "size": 60},
         {"x": X, "y": Y, "tooltip": step_tooltip},
@@ -111,7 +111,7 @@ def roofline_chart(view: View) -> Spec:
         "roofline",
         "Roofline: FLOP/s on one GPU against arithmetic intensity, for each kernel of the step and "
         "for the whole step as the batch grows",
-        [lines, names, step, pointer("path", {"x": X, "y": Y}), asked, placed, picked],
+        [lines, names, step, pointer("path", {"x": X, "y": Y}), chosen, placed, picked],
         {"roofs": roofs, "path": path, "kernels": kernels},
         params=PICKED,
     )

@@ -149,11 +149,11 @@ def _thinner(question: Question, candidate: Candidate, growth: float) -> Candida
 
 def _check(question: Question, candidate: Candidate) -> Checked:
     """Return a candidate with what its requests see at its actual load."""
-    asked = question.request
+    request = question.request
     percentiles = {
-        "ttft": asked.ttft_requests_percentile,
-        "tpot": asked.tpot_requests_percentile,
-        "e2e": asked.e2e_requests_percentile,
+        "ttft": request.ttft_requests_percentile,
+        "tpot": request.tpot_requests_percentile,
+        "e2e": request.e2e_requests_percentile,
     }
     start, step = (float(f) for f in candidate.sizing.spread.at(question.z))
     moved = {"ttft": start, "tpot": step, "e2e": max(start, step)}

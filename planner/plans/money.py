@@ -79,7 +79,7 @@ class PriceBook:
             price = price_per_hour(part)
             if price is None:
                 return None
-            found = (price.usd_per_gpu_hour, price.date, price.providers)
+            price_row = (price.usd_per_gpu_hour, price.date, price.providers)
         else:
             rows = [
                 row
@@ -90,11 +90,11 @@ class PriceBook:
                 return None
             newest = max(row.date or "" for row in rows)
             values = sorted(r.usd_per_gpu_hour for r in rows if (r.date or "") == newest)
-            found = (values[len(values) // 2], newest or None, len({r.provider for r in rows}))
-        age = self._age(found[1])
+            price_row = (values[len(values) // 2], newest or None, len({r.provider for r in rows}))
+        age = self._age(price_row[1])
         if age is not None and age > self.most_days:
             return None
-        return Tariff(found[0], self.kind, found[1], age, found[2])
+        return Tariff(price_row[0], self.kind, price_row[1], age, price_row[2])
 
     def _age(self, day: str | None) -> int | None:
         if day is None:

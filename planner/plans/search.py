@@ -59,19 +59,19 @@ class Question:
     @property
     def axes(self) -> Axes:
         """What is open and what is fixed."""
-        asked = self.request
+        request = self.request
         return Axes(
-            settings=MemorySettings.of(asked),
-            engines=several(asked.engine),
-            engine_version=asked.engine_version,
-            weights=several(asked.weights) or (None,),
-            kv=several(asked.kv),
-            tp=asked.tp,
-            pp=asked.pp,
-            ep=asked.ep,
-            attention_dp=asked.attention_dp,
-            speculation=asked.speculation,
-            most_gpus=asked.gpus,
+            settings=MemorySettings.of(request),
+            engines=several(request.engine),
+            engine_version=request.engine_version,
+            weights=several(request.weights) or (None,),
+            kv=several(request.kv),
+            tp=request.tp,
+            pp=request.pp,
+            ep=request.ep,
+            attention_dp=request.attention_dp,
+            speculation=request.speculation,
+            most_gpus=request.gpus,
         )
 
 

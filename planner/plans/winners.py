@@ -83,15 +83,15 @@ def exact_curve(scenario: Scenario, deployment: Deployment, loads: Array | None 
 
 def scenario_of(question: Question, candidate: Candidate, replicas: int) -> Scenario:
     """Return the scenario of so many replicas under the whole demand, or at their largest load."""
-    asked, deployment = question.request, candidate.deployment
+    request, deployment = question.request, candidate.deployment
     split, drafts = deployment.sharding, deployment.speculation
-    load = {name: getattr(asked, name) for name in Workload.model_fields}
+    load = {name: getattr(request, name) for name in Workload.model_fields}
     if question.wanted.demand is None:
         load["concurrency"] = max(1, math.floor(candidate.load.clients))
     fields: dict[str, Any] = {
-        **{name: getattr(asked, name) for name in EngineSettings.model_fields},
+        **{name: getattr(request, name) for name in EngineSettings.model_fields},
         **load,
-        "model": asked.model,
+        "model": request.model,
         "gpu": _named(question, deployment),
         "tp": split.tp,
         "pp": split.pp,
@@ -101,7 +101,7 @@ def scenario_of(question: Question, candidate: Candidate, replicas: int) -> Scen
         "weights": deployment.weights,
         "kv": deployment.formats.kv.id,
         "engine": candidate.engine,
-        "engine_version": asked.engine_version,
+        "engine_version": request.engine_version,
     }
     if drafts:
         fields["speculation"] = {"drafts": drafts.drafts, "accepted": drafts.accepted}
@@ -278,7 +278,7 @@ def _money(
     serving: answer.Serving,
     figures: Mapping[str, float],
 ) -> Money | None:
-    tariff, asked = candidate.tariff, question.request
+    tariff, request = candidate.tariff, question.request
     if tariff is None:
         return None
     hourly = tariff.usd_per_gpu_hour * gpus
@@ -286,11 +286,11 @@ def _money(
     share = _shares(candidate, gpus, figures["prompt_share"])
     prices = token_prices(hourly, share, inputs, serving.output_tokens_per_s)
     even = None
-    if asked.api_usd_per_million_output is not None:
+    if request.api_usd_per_million_output is not None:
         even = break_even_output_tokens_per_s(
-            hourly * asked.duty_cycle,
-            asked.api_usd_per_million_output,
-            asked.api_usd_per_million_input,
+            hourly * request.duty_cycle,
+            request.api_usd_per_million_output,
+            request.api_usd_per_million_input,
             inputs / serving.output_tokens_per_s,
         )
     return Money(
@@ -312,13 +312,13 @@ def _energy(
     serving: answer.Serving,
     figures: Mapping[str, float],
 ) -> Energy | None:
-    accelerator, asked = candidate.deployment.accelerator, question.request
+    accelerator, request = candidate.deployment.accelerator, question.request
     share = _shares(candidate, gpus, figures["prompt_share"])
     watts = power_w(accelerator, share, figures["mfu"], min(figures["clients"], 1.0))
     if watts is None:
         return None
     kwh = watts * gpus * question.prices.usd_per_month(1.0) / 1e3
-    grid = asked.grid_kg_co2_per_kwh
+    grid = request.grid_kg_co2_per_kwh
     return Energy(
         watts_per_gpu=watts,
         joules_per_output_token=watts * gpus / serving.output_tokens_per_s,

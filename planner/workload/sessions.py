@@ -32,5 +32,5 @@ def session_hit(
             f"turns: {turns} with answers of {osl:g} tokens exceed an input of {isl:g} on average; "
             f"accepted: fewer, or a longer isl"
         )
-    said = isl - prefix_tokens - message
-    return np.asarray((prefix_tokens + np.asarray(held) * said) / isl)
+    earlier = isl - prefix_tokens - message
+    return np.asarray((prefix_tokens + np.asarray(held) * earlier) / isl)

@@ -80,8 +80,8 @@ def read_minimax_sparse(reader: ConfigReader) -> ModelSpec:
     sparse = reader.nested("sparse_attention_config") or ConfigReader(
         {}, "sparse_attention_config."
     )
-    blocks_kept = sparse.size("sparse_topk_blocks", default=16)
-    tokens = blocks_kept * sparse.size("sparse_block_size", default=128)
+    attended_blocks = sparse.size("sparse_topk_blocks", default=16)
+    tokens = attended_blocks * sparse.size("sparse_block_size", default=128)
     head_dim = sparse.size("sparse_index_dim", default=128)
     indexer = Indexer(
         hidden=shape.hidden,

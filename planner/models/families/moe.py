@@ -27,7 +27,7 @@ _OWN_WIDTH = ("intermediate_size",)
 """`intermediate_size` is the expert's width."""
 
 
-def _asked_head_norm(reader: ConfigReader, shape: Shape) -> int:
+def _configured_head_norm(reader: ConfigReader, shape: Shape) -> int:
     return 2 * shape.head_dim if reader.flag("use_qk_norm") else 0
 
 
@@ -149,7 +149,7 @@ def _hunyuan_large(reader: ConfigReader) -> ModelSpec:
     traits = Traits(
         qkv_bias=_BIAS,
         out_bias=_BIAS,
-        qk_norm=_asked_head_norm,
+        qk_norm=_configured_head_norm,
         moe=Moe(width=("moe_intermediate_size", "intermediate_size")),
     )
     shape = read_shape(reader)
@@ -182,7 +182,7 @@ _HUNYUAN_V1 = Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="head", moe=Moe())
 _BAILING = Traits(
     qkv_bias="use_qkv_bias",
     out_bias="use_bias",
-    qk_norm=_asked_head_norm,
+    qk_norm=_configured_head_norm,
     moe=Moe(correction="moe_router_enable_expert_bias"),
     mtp=True,
 )
@@ -206,7 +206,7 @@ _LLAMA4 = Traits(
 )
 _DEEPSEEK_LIKE = Moe(correction=True)
 _GLM4_MOE = Traits(
-    qkv_bias=_BIAS, qk_norm=_asked_head_norm, moe=_DEEPSEEK_LIKE, mtp=True, floor_heads=True
+    qkv_bias=_BIAS, qk_norm=_configured_head_norm, moe=_DEEPSEEK_LIKE, mtp=True, floor_heads=True
 )
 
 _TABLE: dict[str, Traits] = {

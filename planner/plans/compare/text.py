@@ -86,7 +86,7 @@ def _attribution(item: Attribution) -> Iterator[str]:
             ],
         )
         changes = [
-            f"{name}: {_told(step.before[name])} → {_told(step.after[name])}"
+            f"{name}: {_setting(step.before[name])} → {_setting(step.after[name])}"
             for step in item.steps
             for name in step.fields
         ]
@@ -147,7 +147,7 @@ def _signed(value: float, unit: str) -> str:
     return "0" if value == 0 else f"{'+' if value > 0 else '−'}{_shown(abs(value), unit)}"
 
 
-def _told(value: object) -> str:
+def _setting(value: object) -> str:
     if isinstance(value, dict):
         return str(value.get("id") or value.get("_name_or_path") or "inline")
     if isinstance(value, list):
