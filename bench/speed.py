@@ -17,8 +17,9 @@ from itertools import count
 import numpy as np
 
 from planner import Scenario, plan
-from planner.deployment import deployment_of
+from planner.deployment import Deployment, deployment_of
 from planner.plans.columns import grid_columns
+from planner.step.buffers import Buffers
 
 ROUNDS = 9
 IMPORT = ["-c", "import numpy, pydantic"]
@@ -90,7 +91,12 @@ def array_sweeps() -> None:
     batches, contexts = np.arange(1.0, 201.0), 500.0 * np.arange(1.0, 201.0)
     for model, gpu, tp in ((LLAMA, "h100-sxm5", 4), (DEEPSEEK, "h200-sxm", 8)):
         deployment = deployment_of(Scenario(model=model, gpu=gpu, tp=tp))
-        seconds = least_s(lambda one=deployment: grid_columns(one, 1, batches, contexts), calls=1)
+        buffers = Buffers()
+
+        def block(one: Deployment = deployment, into: Buffers = buffers) -> object:
+            return grid_columns(one, 1, batches, contexts, into)
+
+        seconds = least_s(block, calls=1)
         rate = batches.size * contexts.size / seconds
         print(f"sweep of 40,000 points as arrays, {model}: {rate / 1e6:.1f} million points/s")
 

@@ -23,6 +23,7 @@ from planner.models.spec import ModelSpec, Note
 from planner.precision import get_format
 from planner.roofline import Array, Numeric
 from planner.scenario import Scenario
+from planner.step.buffers import Into, fresh, prefixed
 from planner.step.evaluator import Step
 from planner.step.figures import StepPoints
 from planner.step.limits import DecodeLimits, limits
@@ -97,13 +98,15 @@ class Deployment:
         """Tokens a sequence gets from a step, on average [-]."""
         return self.speculation.accepted if self.speculation else 1.0
 
-    def passes(self, batch: Numeric, context: Numeric) -> tuple[ModelPass, ...]:
+    def passes(self, batch: Numeric, context: Numeric, into: Into = fresh) -> tuple[ModelPass, ...]:
         """Return what a step runs at every batch and context, which broadcast.
 
         A pass through the model over all its tokens; then the drafts, each a layer's share of a
-        pass over one token.
+        pass over one token. Figures of points are written `into` arrays of their shape.
         """
-        return self._passes(lambda queries: self.step.at(batch, context, queries))
+        return self._passes(
+            lambda queries: self.step.at(batch, context, queries, prefixed(into, f"{queries:g} "))
+        )
 
     def passes_on_grid(
         self, batches: tuple[float, ...], contexts: tuple[float, ...]

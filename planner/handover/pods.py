@@ -51,7 +51,8 @@ def environment(container: Mapping[Any, Any]) -> dict[str, str]:
         pairs = list(env.items())
     for one in items(env):
         if isinstance(one, str):
-            pairs.append(one.partition("=")[::2])
+            name, sign, value = one.partition("=")
+            pairs.append((name, value if sign else None))  # a name alone: the host's own value
         elif "value" in mapping(one):
             pairs.append((one.get("name"), one["value"]))
     return {str(name): _text(value) for name, value in pairs if value is not None}

@@ -19,6 +19,7 @@ from planner.hw import Accelerator
 from planner.kernels import Kernel, expected_distinct_experts, skewed_distinct_experts
 from planner.models.spec import Note
 from planner.roofline import Array, Numeric
+from planner.step.buffers import Into, fresh
 from planner.step.coefficients import (
     BatchItems,
     ContextItems,
@@ -180,12 +181,15 @@ class Step:
         """
         return StepPoints(batch_axis(self, batches, queries), context_axis(self, contexts, queries))
 
-    def at(self, batch: Numeric, context: Numeric, queries: Numeric = 1.0) -> StepPoints:
+    def at(
+        self, batch: Numeric, context: Numeric, queries: Numeric = 1.0, into: Into = fresh
+    ) -> StepPoints:
         """Return every figure of the step where `batch` sequences meet `context` cached tokens.
 
-        A grid is given as a column of batches and a row of contexts, and costs two axes.
+        A grid is given as a column of batches and a row of contexts, and costs two axes. Figures
+        of its points are written `into` arrays of their shape.
         """
-        return StepPoints(self.of_batch(batch, queries), self.of_context(context, queries))
+        return StepPoints(self.of_batch(batch, queries), self.of_context(context, queries), into)
 
     def features(self, batch: Array, context: Array, queries: Numeric = 1.0) -> Features:
         """Return what `items` ask of the datasheet at points of equal shape, (item, point)."""

@@ -10,7 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.roofline import Array, p_norm
+from planner.roofline import Array, Numeric, p_norm
+from planner.step.buffers import Into, fresh
 from planner.step.coefficients import BatchItems, ContextItems
 from planner.step.timing import BOUNDS, Efficiency, Features
 
@@ -292,8 +293,13 @@ def total_time(of_batch: TimedBatch, of_context: ContextFigures) -> Array:
     max(x + s·y, the same of the roofline), by broadcasting.
     """
     s = of_batch.sequences
-    calibrated = of_batch.time_s + s * of_context.time_s
-    return np.maximum(calibrated, of_batch.roofline_s + s * of_context.roofline_s)
+    calibrated = meet(of_batch.time_s, s, of_context.time_s)
+    return np.maximum(calibrated, meet(of_batch.roofline_s, s, of_context.roofline_s))
+
+
+def meet(x: Array, s: Array, y: Numeric, out: Array | None = None) -> Array:
+    """Return x + s·y, by broadcasting; into `out` where it is given."""
+    return np.asarray(np.add(x, np.multiply(s, y, out=out), out=out))
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,19 +308,22 @@ class StepPoints:
 
     of_batch: BatchFigures
     of_context: ContextFigures
+    into: Into = fresh
+    """Where figures of every point are written."""
 
-    def _meet(self, of_batch: Array, of_context: Array) -> Array:
-        return np.asarray(of_batch + self.of_batch.sequences * of_context)
+    def _meet(self, x: Array, y: Array, name: str) -> Array:
+        return meet(x, self.of_batch.sequences, y, self.into(name, float))
 
     @cached_property
     def roofline_s(self) -> Array:
         """Datasheet roofline time, without launches and collectives [s]."""
-        return self._meet(self.of_batch.roofline_s, self.of_context.roofline_s)
+        return self._meet(self.of_batch.roofline_s, self.of_context.roofline_s, "roofline_s")
 
     @cached_property
     def total_s(self) -> Array:
         """Calibrated time of the step, never below the roofline [s]."""
-        return total_time(self.of_batch, self.of_context)
+        calibrated = self._meet(self.of_batch.time_s, self.of_context.time_s, "total_s")
+        return np.maximum(calibrated, self.roofline_s, out=self.into("total_s", float))
 
     @cached_property
     def bounds_s(self) -> Array:
@@ -322,12 +331,26 @@ class StepPoints:
         of_context = self.of_context.bounds_s
         missing = max(len(self.of_batch.shape) - len(self.of_context.shape), 0)
         of_context = of_context.reshape((len(BOUNDS), *(1,) * missing, *self.of_context.shape))
-        return self._meet(self.of_batch.bounds_s, of_context)
+        return meet(self.of_batch.bounds_s, self.of_batch.sequences, of_context)
 
     @cached_property
-    def bound_codes(self) -> NDArray[np.int64]:
-        """What most of the step's time goes to, as positions in `timing.BOUNDS`."""
-        return np.asarray(self.bounds_s.argmax(axis=0))
+    def bound_codes(self) -> NDArray[np.int8]:
+        """What most of the step's time goes to, as positions in `timing.BOUNDS`.
+
+        The first of `bounds_s` that is largest. Launches and collectives depend on the batch alone.
+        """
+        x, y = self.of_batch.bounds_s, self.of_context.bounds_s
+        memory = self._meet(x[MEMORY], y[MEMORY], "bound_memory_s")
+        compute = self._meet(x[COMPUTE], y[COMPUTE], "bound_compute_s")
+        launch = meet(x[LAUNCH], self.of_batch.sequences, self.of_context.visit_s)
+        is_compute = np.greater(compute, memory, out=self.into("bound", np.bool_))
+        codes = np.asarray(is_compute).view(np.int8)
+        most = np.maximum(memory, compute, out=self.into("bound_memory_s", float))
+        other = np.maximum(launch, x[COMMUNICATION])
+        others = np.where(x[COMMUNICATION] > launch, COMMUNICATION, LAUNCH).astype(np.int8)
+        beyond = np.greater(other, most, out=self.into("bound_other", np.bool_))
+        np.copyto(codes, others, where=beyond)
+        return codes
 
     @cached_property
     def kernel_launch_s(self) -> Array:
@@ -338,7 +361,8 @@ class StepPoints:
     @cached_property
     def flops(self) -> Array:
         """FLOPs over the replica; what replicated ranks repeat counts once [FLOP]."""
-        return np.asarray(self.of_batch.flops + self.of_batch.batch * self.of_context.flops)
+        each, out = self.of_context.flops, self.into("flops", float)
+        return meet(self.of_batch.flops, self.of_batch.batch, each, out)
 
     @cached_property
     def cache_bytes(self) -> Array:
@@ -348,7 +372,8 @@ class StepPoints:
     @cached_property
     def bytes(self) -> Array:
         """Bytes moved over the replica [byte]."""
-        return np.asarray(self.of_batch.weight_bytes + self.cache_bytes)
+        each, out = self.of_context.cache_bytes, self.into("bytes", float)
+        return meet(self.of_batch.weight_bytes, self.of_batch.batch, each, out)
 
     @cached_property
     def intensity(self) -> Array:
