@@ -6,16 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from planner.answer import Interval
 from planner.handover.accesslog import access_log
 from planner.handover.observed import Observed, ObservedTime, engine_of, observed
 from planner.handover.observing import as_results, observation, under_observed
 from planner.handover.prometheus import metrics_of
 from planner.handover.refusal import Unreadable
-from planner.handover.verdicts import checked_limits, probability_below, verdict_of, worst
+from planner.handover.verdicts import checked_limits
 from planner.plans.planning import plan
 from planner.scenario import Scenario
 
@@ -233,56 +230,6 @@ def test_results_of_what_was_seen() -> None:
     assert result["tensor_parallel_size"] == 2
     for name in whole:
         assert as_results(look(**{**whole, name: None}), several) is None
-
-
-@pytest.mark.parametrize(
-    ("interval", "limit", "probability"),
-    [
-        # An exact prediction is either met or missed.
-        ((2.0, 2.0, 2.0), 2.0, 1.0),
-        ((2.0, 2.0, 2.0), 1.9, 0.0),
-        # ln(1.2)/ln(1.44) = 1/2 of the way to p90, at 1.2816 deviations: Φ(0.6408) = 0.7392.
-        ((0.5, 1.0, 1.44), 1.2, 0.7392),
-        # On the other side by p10: ln(0.5)/ln(0.25) = 1/2, Φ(−0.6408) = 0.2608.
-        ((0.25, 1.0, 2.0), 0.5, 0.2608),
-        ((1.0, 2.0, 3.0), 0.0, 0.0),
-        ((0.0, 0.0, 0.0), 1.0, 0.0),
-    ],
-)
-def test_the_probability_of_a_limit(
-    interval: tuple[float, float, float], limit: float, probability: float
-) -> None:
-    p10, p50, p90 = interval
-    result = probability_below(Interval(p10=p10, p50=p50, p90=p90), limit)
-    assert result == pytest.approx(probability, abs=5e-5)
-
-
-@settings(max_examples=60)
-@given(
-    st.tuples(*[st.floats(1e-3, 1e3)] * 3).map(sorted),
-    st.lists(st.floats(1e-4, 1e4), min_size=2, max_size=6).map(sorted),
-)
-def test_a_laxer_limit_is_at_least_as_likely(ends: list[float], limits: list[float]) -> None:
-    interval = Interval(p10=ends[0], p50=ends[1], p90=ends[2])
-    shares = [probability_below(interval, limit) for limit in limits]
-    assert shares == sorted(shares)
-    assert all(0 <= share <= 1 for share in shares)
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "result"),
-    [([], "pass"), (["pass", "near"], "near"), (["near", "fail", "pass"], "fail")],
-)
-def test_the_worst_verdict(verdicts: list[Any], result: str) -> None:
-    assert worst(verdicts) == result
-
-
-def test_the_edges_of_verdicts() -> None:
-    assert verdict_of(0.9, 50) == "pass"
-    assert verdict_of(0.89, 50) == "near"
-    assert verdict_of(0.5, 50) == "near"
-    assert verdict_of(0.49, 50) == "fail"
-    assert verdict_of(0.9, 95) == "fail"
 
 
 def test_limits_of_a_decode_question_are_of_its_last_point() -> None:
