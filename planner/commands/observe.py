@@ -99,7 +99,7 @@ def _metrics(sources: tuple[str, ...], over: float | None) -> tuple[EngineMetric
     from planner.handover.prometheus import MOST_BYTES, metrics_of
     from planner.handover.scraping import is_address, scrape
 
-    if len(sources) > 2:
+    if len(sources) > 2 or (len(sources) == 2 and any(map(is_address, sources))):
         raise click.UsageError("sources: accepted: one URL, or one or two files")
     texts = []
     for source in sources:

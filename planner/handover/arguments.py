@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -268,7 +269,9 @@ def _whole(text: str) -> int | str:
     if size and len(text) < 20:
         unit = size[2].removesuffix("i")
         factor = _BINARY[unit] if unit in _BINARY else _POWERS[unit.lower()]
-        return round(float(size[1]) * factor)
+        value = Fraction(size[1]) * factor
+        if value.denominator == 1:
+            return int(value)
     if text in {"auto", "all"}:
         return text
     raise ValueError("takes a whole number")

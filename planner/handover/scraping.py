@@ -23,7 +23,10 @@ def scrape(url: str) -> str:
 
     Raises Unreadable for an address that is not of this machine or network, or no answer of 200.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise Unreadable(f"url: {url[:80]}: {error}") from None
     if parts.scheme != "http" or not parts.hostname:
         raise Unreadable(f"url: {url[:80]} is not read; accepted: http:// and a local address")
     try:
