@@ -100,7 +100,8 @@ def test_plans_hold_the_tokens_that_engines_print() -> None:
 def test_settings_that_a_source_states_explain_its_pool(number: str, within: float) -> None:
     row = next(row for row in rows() if row.inputs["row"] == number)
     assert predicted(number).kv_tokens == pytest.approx(row.measured["kv_tokens"], rel=within)
-    bare = row.inputs | dict.fromkeys(("kv_pool_bytes", "gpu_memory_utilization"), "")
+    blank = dict.fromkeys(("kv_pool_bytes", "gpu_memory_utilization"), "")
+    bare = {**row.inputs, **blank}
     assert predict_start(StartUp.of(bare)).kv_tokens != predicted(number).kv_tokens
 
 
