@@ -61,6 +61,7 @@ _TABLE: tuple[tuple[str, float, str, str], ...] = (
     ("int4", 4 + 16 / 32, "bf16", "4-bit integer weights, 16-bit scale per 32"),
     ("int4_g128", 4 + 16 / 128, "bf16", "4-bit integer weights, symmetric, 16-bit scale per 128"),
     ("awq", 4 + 20 / 128, "fp16", "4-bit weights, fp16 scale and 4-bit zero per 128"),
+    ("awq_g32", 4 + 20 / 32, "fp16", "4-bit weights, fp16 scale and 4-bit zero per 32"),
     ("gptq", 4 + 20 / 128, "fp16", "4-bit weights, fp16 scale and 4-bit zero per 128"),
     ("int3", 3 + 20 / 128, "fp16", "3-bit weights, fp16 scale and zero per 128"),
     ("int2", 2 + 20 / 128, "fp16", "2-bit weights, fp16 scale and zero per 128"),

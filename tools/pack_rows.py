@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from planner.calibration.table import EDITION
@@ -20,15 +20,48 @@ from planner.runs.rows import INPUTS, MEASURED, recognise
 REMARKS = ("queued", "suspect", "source")
 
 
+STATED = {
+    "M0178": {
+        "engine_version": "0.21.0",
+        "gpu_memory_utilization": "0.85",
+        "max_sequences": "4",
+        "max_batched_tokens": "6144",
+        "weight_format": "awq_g32",
+        "source": "noonghunna/club-3090 BENCHMARKS.md row dual-awq.yml n=4; settings of "
+        "models/gemma-4-31b/vllm/compose/dual/awq.yml: groups of 32; a nightly build of May 2026 "
+        "that prints requests, as 0.21 does",
+    },
+    "M0183": {
+        "engine_version": "0.25.1",
+        "kv_pool_bytes": "820000000",
+        "max_sequences": "4",
+        "max_batched_tokens": "1024",
+        "prefix_caching": "off",
+        "source": "noonghunna/club-3090 issue 859 (version) and BENCHMARKS.md row "
+        "nemotron-75b-dual-w4a16 (5090); settings of "
+        "models/nemotron-3-puzzle-75b/vllm/compose/dual/w4a16/turbo.yml",
+    },
+}
+"""Settings of memory rows that their sources state and the table has no column for."""
+
+
+def completed(rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
+    """Return rows with the settings that their sources state, all with the same columns."""
+    rows = [row | STATED.get(row["row"], {}) for row in rows]
+    names = {name: "" for row in rows for name in row}
+    return [names | row for row in rows]
+
+
 def pack(source: Path) -> None:
     with source.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         kind = recognise(reader.fieldnames or ())
-        names = [n for n in (*INPUTS[kind], *MEASURED[kind], *REMARKS) if n in reader.fieldnames]
+        rows = completed(reader)
+        names = [n for n in (*INPUTS[kind], *MEASURED[kind], *REMARKS) if n in rows[0]]
         text = io.StringIO()
         writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(reader)
+        writer.writerows(rows)
     write(kind, text.getvalue())
 
 

@@ -23,7 +23,7 @@ PHASED = frozenset({"attention", "latent", "indexer", "scan", "layer", "step"})
 TUNED, DEFAULT = "tuned", "default"
 """How an engine was set up: for a benchmark by who knows it, or as its documentation says."""
 
-SAME_KERNELS = {"fp16": "bf16", "gptq": "awq", "int4": "int4_g128"}
+SAME_KERNELS = {"fp16": "bf16", "gptq": "awq", "awq_g32": "awq", "int4": "int4_g128"}
 """Formats that run the same kernels as another."""
 
 

@@ -254,7 +254,7 @@ def _pool(
     )
     if paging.layout_of(spec.model_type) == "tuples":
         return compressed_pool(max(0.0, pool_bytes), spec, formats, rules, sharding.pp)
-    layers = kinds(spec, sharding, formats, latent, paging.keeps_whole_windows(spec.model_type))
+    layers = kinds(spec, sharding, formats, latent, paging)
     if given.layers_on_gpu is not None:
         share = min(1.0, given.layers_on_gpu / spec.layers)
         layers = [replace(kind, layers=kind.layers * share) for kind in layers if share]

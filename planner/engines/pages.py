@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from planner.engines.pool import UNBOUNDED, Pool, Store, Term
-from planner.models.caches import Cache
+from planner.models.caches import Cache, State
 from planner.models.parts import Formats, Part
 from planner.models.spec import ModelSpec
 from planner.step.parallel import Sharding
@@ -48,6 +48,14 @@ class Paging:
     """Blocks of a sequence's state [-]."""
     cached_state_blocks: int = 1
     """The same where prefixes are cached [-]."""
+    window_value_bytes: float = 0.0
+    """A value of a convolution's last inputs where only those are kept that the next token needs;
+    0 keeps them as the reference implementation does, in the format of states [byte]."""
+    packing: str = "widest"
+    """Where layers of unequal pages share blocks (`tuples`), what a block has room for: `tuples` of
+    one page of each size, `slots` for the most pages of each size, or the `widest` group."""
+    start_packing: str = "widest"
+    """The same for the check of the longest context at a start."""
 
     def layout_of(self, model_type: str) -> str:
         """Return the layout of a type of model."""
@@ -110,14 +118,16 @@ def kinds(
     sharding: Sharding,
     formats: Formats,
     latent: str = "latent",
-    whole_windows: bool = False,
+    paging: Paging = Paging(),
 ) -> list[Kind]:
     """Return the kinds of caching layers of a model, layers of one kind together.
 
     The caches of a layer that grow alike (a latent and its indexer's keys) are one. `latent` says
     how a latent is kept: `latent`, `latent_and_values` (transposed once more), or `expanded` into
-    keys and values of every head. `whole_windows` lets windows keep every token.
+    keys and values of every head. `paging` says whether windows keep every token, and which of a
+    convolution's inputs are kept.
     """
+    whole_windows = paging.keeps_whole_windows(spec.model_type)
     layers_by_kind: dict[tuple[float, float, float], float] = {}
 
     def add(key: tuple[float, float, float], count: float) -> None:
@@ -135,11 +145,19 @@ def kinds(
             for window, each in by_window.items():
                 add((each, window, 0.0), count)
             state = sum(
-                s.elements * formats.state.bytes / min(sharding.tp, s.ways) for s in part.states()
+                _state_bytes(state, formats, paging) / min(sharding.tp, state.ways)
+                for state in part.states()
             )
             if state:
                 add((0.0, math.inf, state), count)
     return [Kind(layers, *key) for key, layers in layers_by_kind.items()]
+
+
+def _state_bytes(state: State, formats: Formats, paging: Paging) -> float:
+    """Return the bytes of one state of a sequence, before sharding [byte]."""
+    if state.needed and paging.window_value_bytes:
+        return state.needed * paging.window_value_bytes
+    return state.elements * formats.state.bytes
 
 
 def _expanded(part: Part) -> tuple[Cache, ...]:

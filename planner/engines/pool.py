@@ -129,9 +129,13 @@ class Pool:
     stores: tuple[Store, ...]
     printed: int | None
     """Tokens the engine prints for it; None where nothing grows [token]."""
+    longest_start: int = UNBOUNDED
+    """Longest context the engine starts for, where its check counts fewer blocks [token]."""
 
     def sequences(self, context: float) -> float:
         """Return the sequences of `context` tokens it holds at once [-]."""
+        if context > self.longest_start:
+            return 0.0
         room = math.inf
         for store in self.stores:
             held = store.sequences(context)
@@ -149,15 +153,17 @@ class Pool:
                 plain = np.floor_divide(store.blocks, held)
             room = np.where(peak == held, plain, np.where(peak > store.blocks, 0.0, windows))
             rooms.append(np.where(held > 0, room, np.inf))
-        return np.asarray(np.minimum.reduce(rooms))
+        return np.asarray(np.where(contexts > self.longest_start, 0.0, np.minimum.reduce(rooms)))
 
     def fits(self, sequences: float, context: float) -> bool:
         """Return whether so many sequences of `context` tokens fit."""
-        return all(store.needed(sequences, context) <= store.blocks for store in self.stores)
+        return context <= self.longest_start and all(
+            store.needed(sequences, context) <= store.blocks for store in self.stores
+        )
 
     def longest(self, sequences: float, most: int) -> int:
         """Return the longest context that `sequences` may have, `most` at most [token]."""
-        low, high = most, most
+        low = high = most = min(most, self.longest_start)
         for store in self.stores:
             below, above = store.roughly(sequences, most)
             low, high = min(low, below), min(high, above + 1)

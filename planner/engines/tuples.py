@@ -1,22 +1,33 @@
 """Pages of compressed attention (DeepSeek-V4) as vLLM lays them out, from 0.20 on.
 
 All entries and index keys are one group of pages of 256 tokens; sliding windows and the states of
-the compressors are groups of their own with pages of 64, 4 and 8 tokens. Every block has room for
-the same number of tuples of pages (entries at one ratio, index keys, entries at the other), each a
-multiple of 576 bytes, so that a state page of 4 tokens takes as much as 256 tokens of entries.
-Read in vLLM 0.24 (v1/core/kv_cache_utils.py, kv_cache_interface.py, models/deepseek_v4); the page
-sizes of DeepSeek-V4-Flash are those of vLLM issue 54703: 1,002,240 bytes for the 62 caches of
-entries, 823,680 for 22 windows, 870,912 and 656,640 for the states.
+the compressors are groups of their own with pages of 64, 4 and 8 tokens. A page is a multiple of
+576 bytes, and a block serves one group at a time. What a block has room for changed:
+
+========= ================================================================ =====================
+vLLM      bytes of a block                                                 check at the start by
+========= ================================================================ =====================
+0.20-0.23 tuples: a page of each size of the entries, for the most tuples  the same
+0.24-0.26 slots: of each size the most pages any group has                 tuples
+0.27-0.28 the widest group                                                 tuples
+0.29-0.33 the widest group                                                 the same
+========= ================================================================ =====================
+
+Up to 0.26 the pages of states are padded to those of entries, and the tokens printed count a page
+of a group by its bytes over those of the entries'; from 0.27 neither. Read in vLLM 0.20, 0.22 to
+0.33 (v1/core/kv_cache_utils.py, kv_cache_planning.py, kv_cache_interface.py, models/deepseek_v4);
+the page sizes of DeepSeek-V4-Flash are those of vLLM issue 54703: 1,002,240 bytes for the 62 caches
+of entries, 823,680 for 22 windows, 870,912 and 656,640 for the states without padding.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.engines.pages import PageRules, requested_tokens
-from planner.engines.pool import Pool, Store, Term
+from planner.engines.pool import UNBOUNDED, Pool, Store, Term
 from planner.models.compressed import CompressedAttention
 from planner.models.parts import Formats
 from planner.models.spec import ModelSpec
@@ -47,25 +58,61 @@ class _Group:
         """Caches of the commonest page size [-]."""
         return max(Counter(self.pages).values())
 
+    def padded(self, sizes: list[int]) -> _Group:
+        """Return the group with pages as large as the next of these sizes."""
+        pages = tuple(min(size for size in sizes if size >= page) for page in self.pages)
+        return replace(self, pages=pages)
+
+    def on_stage(self, pp: int) -> dict[int, int]:
+        """Return the caches of one pipeline stage by the size of their pages [-]."""
+        return {size: math.ceil(count / pp) for size, count in Counter(self.pages).items()}
+
 
 def compressed_pool(
     pool_bytes: float, spec: ModelSpec, formats: Formats, rules: PageRules, pp: int
 ) -> Pool:
     """Return the pool of a model of compressed attention on one GPU."""
     entries, windows, states = _groups(spec, formats)
-    sizes = sorted(set(entries.pages))
     tuples = _common_tuples([g.tuples for g in (entries, windows, *states)], entries.tuples)
-    slots = math.ceil(tuples / pp)
-    blocks = float(math.floor(pool_bytes / (slots * sum(sizes))))
-    whole = sum(entries.pages)
     moving = [*_split(windows, tuples), *states]
+    padded = rules.paging.packing != "widest"
+    if padded:
+        sizes = sorted(set(entries.pages))
+        moving = [group.padded(sizes) for group in moving]
+    each = {
+        "tuples": math.ceil(tuples / pp) * sum(set(entries.pages)),
+        "slots": _slots([entries, *moving], pp),
+        "widest": max(_bytes_on_stage(group, pp) for group in (entries, *moving)),
+    }
+    blocks = float(pool_bytes // each[rules.paging.packing])
     terms = [Term(1.0, entries.tokens)]
-    terms += [_window_term(group, rules, whole) for group in moving]
-    return Pool((Store(blocks, tuple(terms)),), requested_tokens(blocks, terms, rules.longest))
+    terms += [_window_term(group, rules, sum(entries.pages) if padded else 0) for group in moving]
+    store = Store(blocks, tuple(terms))
+    at_start = replace(store, blocks=float(pool_bytes // each[rules.paging.start_packing]))
+    longest = Pool((at_start,), None).longest(1, UNBOUNDED) if at_start != store else UNBOUNDED
+    if rules.paging.printed == "blocks":
+        printed = int(blocks // len(terms)) * min(term.tokens for term in terms)
+    else:
+        printed = requested_tokens(blocks, terms, rules.longest)
+    return Pool((store,), printed, longest)
+
+
+def _slots(groups: list[_Group], pp: int) -> int:
+    """Return the bytes of the most pages of each size that any group has [byte]."""
+    most: Counter[int] = Counter()
+    for group in groups:
+        most |= Counter(group.on_stage(pp))
+    return sum(size * count for size, count in most.items())
+
+
+def _bytes_on_stage(group: _Group, pp: int) -> int:
+    return sum(size * count for size, count in group.on_stage(pp).items())
 
 
 def _window_term(group: _Group, rules: PageRules, whole: int) -> Term:
-    weight = sum(group.pages) / whole
+    """Return the term of a group that moves on; the tokens printed count its pages in full where
+    `whole`, the bytes of the entries' pages, is 0."""
+    weight = sum(group.pages) / whole if whole else 1.0
     reach = group.window - 1
     return Term(1.0, group.tokens, reach, extra=1, ahead=rules.ahead, weight=weight)
 

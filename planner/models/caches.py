@@ -26,6 +26,9 @@ class State:
 
     elements: int
     ways: float = math.inf
+    needed: int = 0
+    """Of a convolution's inputs, those that the next token needs: all but the oldest; 0 where it is
+    no convolution [value]."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class GatedDeltaNet(RecurrentMixer):
         """The matrix of each value head and the convolution's window."""
         return (
             State(self.value_heads * self.key_dim * self.value_dim, self.value_heads),
-            State(self.convolution.elements, self.value_heads),
+            self.convolution.window(self.value_heads),
         )
 
     @property
@@ -124,10 +124,7 @@ class KimiDelta(RecurrentMixer):
 
     def states(self) -> tuple[State, ...]:
         """The matrix of each head and the convolutions' windows."""
-        return (
-            State(self.width * self.head_dim, self.heads),
-            State(self.convolution.elements, self.heads),
-        )
+        return (State(self.width * self.head_dim, self.heads), self.convolution.window(self.heads))
 
     @property
     def sharded_heads(self) -> int | None:

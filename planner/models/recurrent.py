@@ -61,6 +61,10 @@ class Convolution:
         """FLOPs of one token [FLOP]."""
         return 2.0 * self.channels * self.taps
 
+    def window(self, ways: float = math.inf) -> State:
+        """Return the inputs a sequence keeps, which tensor parallelism splits `ways` ways."""
+        return State(self.elements, ways, self.channels * (self.taps - 1))
+
 
 class RecurrentMixer(Mixer):
     """A mixer that caches nothing per token."""
@@ -138,7 +142,7 @@ class Mamba1(RecurrentMixer):
 
     def states(self) -> tuple[State, ...]:
         """The state space and the convolution's window."""
-        return (State(self.inner * self.state), State(self.convolution.elements))
+        return (State(self.inner * self.state), self.convolution.window())
 
     @property
     def sharded_heads(self) -> int | None:
@@ -196,7 +200,7 @@ class Mamba2(RecurrentMixer):
         """The state space and the convolution's window."""
         return (
             State(self.heads * self.head_dim * self.state, self.heads),
-            State(self.convolution.elements, self.heads),
+            self.convolution.window(self.heads),
         )
 
     @property
@@ -275,7 +279,7 @@ class ShortConvolution(RecurrentMixer):
 
     def states(self) -> tuple[State, ...]:
         """The convolution's window."""
-        return (State(self.convolution.elements),)
+        return (self.convolution.window(),)
 
     @property
     def sharded_heads(self) -> int | None:

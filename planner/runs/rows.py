@@ -7,12 +7,13 @@ import gzip
 import math
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, TextIO
 
 import numpy as np
 
+from planner.engines.settings import MemorySettings
 from planner.errors import InvalidInput
 from planner.roofline import Array
 
@@ -86,6 +87,7 @@ INPUTS: dict[Kind, tuple[str, ...]] = {
         "kv_dtype",
         "kv_layout",
         "scope",
+        *(each.name for each in fields(MemorySettings) if each.name != "max_model_len"),
     ),
 }
 """Columns that say what was run; everything else in a file is not read for a prediction."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -307,6 +308,19 @@ def test_a_state_of_channels_is_split_any_way() -> None:
         assert kinds(spec, Sharding(tp), spec.formats()) == [Kind(2, state_bytes=whole / tp)]
 
 
+@pytest.mark.parametrize(
+    ("tp", "each"),
+    # vLLM keeps 3 of 4 inputs of the convolution, at 16 bits: 512 + 64·3 values, 8 ways at most.
+    [(1, 4 * 512 + 2 * 192), (2, 2 * 512 + 192), (16, 512 / 2 + 2 * 24)],
+)
+def test_engines_keep_the_inputs_a_convolution_needs(tp: int, each: float) -> None:
+    spec = replace(
+        model(Mamba2(64, heads=8, head_dim=4, state=16, groups=1, taps=4)), state_dtype="fp32"
+    )
+    paging = Paging(window_value_bytes=2)
+    assert kinds(spec, Sharding(tp), spec.formats(), paging=paging) == [Kind(2, state_bytes=each)]
+
+
 @pytest.mark.parametrize(("tp", "each"), [(1, 4096), (4, 1024), (8, 512), (16, 512)])
 def test_heads_of_keys_replicate_beyond_their_number(tp: int, each: float) -> None:
     """Llama-3.1-8B: 2·8·128 values of two bytes a layer; 16 ranks hold a whole head each."""
@@ -326,5 +340,5 @@ def test_windows_that_keep_every_token_grow() -> None:
     spec = get_model("openai/gpt-oss-20b")
     apart = kinds(spec, Sharding(), spec.formats())
     assert {(kind.layers, kind.window) for kind in apart} == {(12, 128), (12, math.inf)}
-    (whole,) = kinds(spec, Sharding(), spec.formats(), whole_windows=True)
+    (whole,) = kinds(spec, Sharding(), spec.formats(), paging=Paging(whole_windows=("*",)))
     assert (whole.layers, whole.token_bytes, whole.grows) == (24, 2048, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -70,17 +71,9 @@ def test_sixteen_bits_keep_the_index_in_eight() -> None:
     assert memory.kv_bytes_per_token == pytest.approx(61 * (576 * 2 + 132))
 
 
-@pytest.mark.parametrize(
-    ("version", "pool_gib", "longest", "tokens"),
-    [  # vLLM issue 51041, both of 0.26 on H20 at TP 2; the second reserves two steps in flight
-        ("0.25.0", 7.01, 912_128, 1_009_661),
-        ("0.26.0", 7.71, 121_344, 150_992),
-    ],
-)
-def test_compressed_attention_reserves_the_steps_of_its_states(
-    version: str, pool_gib: float, longest: int, tokens: int
-) -> None:
-    memory = started(
+def flash(version: str, pool_gib: float, longest: int | None = None, **fields: Any) -> Plan:
+    """DeepSeek-V4-Flash with an 8-bit cache on two H20 of 96 GB."""
+    return started(
         model="deepseek-ai/DeepSeek-V4-Flash",
         gpu="h20-96gb",
         tp=2,
@@ -88,24 +81,70 @@ def test_compressed_attention_reserves_the_steps_of_its_states(
         engine_version=version,
         kv_pool_bytes=pool_gib * GIB,
         max_model_len=longest,
-    ).memory
-    assert memory.kv_pool_tokens == pytest.approx(tokens, rel=0.1)
-
-
-def test_compressed_attention_does_not_hold_its_longest_context() -> None:
-    # Two steps of 8,192 tokens take 4,099 blocks of one state and 2,065 of the other, of 7,871.
-    result = started(
-        model="deepseek-ai/DeepSeek-V4-Flash",
-        gpu="h20-96gb",
-        tp=2,
-        kv="fp8",
-        engine_version="0.26.0",
-        kv_pool_bytes=7.71 * GIB,
+        **fields,
     )
-    blocks = int(7.71 * GIB / (22 * (37_440 + 8_640 + 1_728)))
-    windows = 4099 + 2065 + 2 * (-(-(127 + 16_384) // 64) + 1)
-    assert result.memory.max_context == (blocks - windows) * 256
+
+
+@pytest.mark.parametrize(
+    ("version", "pool_gib", "longest", "tokens"),
+    [  # vLLM issue 51041, both said to be of 0.26 at TP 2; the second reserves two steps in flight
+        ("0.25.0", 7.01, 912_128, 1_009_661),
+        ("0.26.0", 7.71, 121_344, 150_992),
+    ],
+)
+def test_compressed_attention_reserves_the_steps_of_its_states(
+    version: str, pool_gib: float, longest: int, tokens: int
+) -> None:
+    # Both drafted with the layer for it, whose window is one cache more: 0.1%.
+    memory = flash(version, pool_gib, longest).memory
+    assert memory.kv_pool_tokens == pytest.approx(tokens, rel=0.002)
+
+
+def test_compressed_attention_refuses_what_its_states_leave_no_room_for() -> None:
+    # The 121,344 tokens of issue 51041: 474 pages of 256 beside 2·259 of windows, 4,099 and 2,065
+    # of states, of the 7,156 tuples in 7.01 GiB.
+    result = flash("0.26.0", 7.01)
+    assert int(7.01 * GIB / (22 * (37_440 + 8_640 + 1_728))) == 474 + 2 * 259 + 4099 + 2065
+    assert result.memory.max_context == 121_344
     assert "max_model_len_does_not_fit" in {note.code for note in result.notes}
+
+
+WINDOW, STATES = 37_440, (32_832, 8_640)
+"""Bytes of a page of a window, and of the states of a layer and of its indexer."""
+
+
+@pytest.mark.parametrize(
+    ("version", "block", "at_start"),
+    [  # bytes of a block, and those that the check of the longest context takes for it
+        ("0.22.0", 22 * 47_808, 22 * 47_808),
+        ("0.24.0", 22 * WINDOW + 21 * 8_640 + 20 * 1_728, 22 * 47_808),
+        ("0.27.0", 1_002_240, 22 * 47_808),  # 21·(37,440 + 8,640) + 20·1,728 of entries
+        ("0.29.0", 1_002_240, 1_002_240),
+        ("0.33.0", 1_002_240, 1_002_240),
+    ],
+)
+def test_blocks_of_compressed_attention_by_version(version: str, block: int, at_start: int) -> None:
+    result = flash(version, 7.71, max_batched_tokens=2048)
+    tokens = 2048 * (1 if version < "0.26" else 2)
+    windows = 2 * (math.ceil((127 + tokens) / 64) + 1)
+    states = math.ceil((7 + tokens) / 4) + math.ceil((127 + tokens) / 8) + 2
+    left = int(7.71 * GIB / at_start) - windows - states
+    assert result.memory.max_context == min(left * 256, 1_048_576)
+    entries = 1_002_240
+    weights = (22 * WINDOW / entries, 21 * WINDOW / entries)
+    padded = (21 * (WINDOW + 8_640) / entries, 20 * WINDOW / entries)
+    if version >= "0.27":
+        weights, padded = (1.0, 1.0), (1.0, 1.0)
+    counted = 4096 + windows / 2 * sum(weights)
+    counted += padded[0] * (math.ceil((7 + tokens) / 4) + 1)
+    counted += padded[1] * (math.ceil((127 + tokens) / 8) + 1)
+    expected = int(int(7.71 * GIB / block) / math.ceil(counted) * 1_048_576)
+    assert result.memory.kv_pool_tokens == expected
+
+
+def test_old_versions_printed_the_blocks_of_one_group() -> None:
+    # vLLM 0.20 printed blocks over groups, times the shortest page: 7,871 // 5 groups · 4 tokens
+    assert flash("0.20.0", 7.71).memory.kv_pool_tokens == 7871 // 5 * 4
 
 
 @pytest.mark.parametrize(
@@ -114,8 +153,9 @@ def test_compressed_attention_does_not_hold_its_longest_context() -> None:
         # 263 blocks of 1,056 tokens hold 2.008 requests of 131,072, 125 + 3·2 each
         (263_144, {"memory_fraction": 0.9, "max_model_len": 131_072}, 0.05),
         (263_144, {"memory_fraction": 0.9}, 0.08),
-        # club-3090 issue 612: 5.98 GiB of an 8-bit cache hold 4.33 requests of 131,072 tokens
-        (567_978, {"kv_pool_bytes": 5.98 * GIB, "kv": "fp8", "max_model_len": 131_072}, 0.01),
+        # club-3090 issues 612 and 652: 299 and 300 blocks of 2,096 tokens of an 8-bit cache
+        (567_978, {"kv_pool_bytes": 5.98 * GIB, "kv": "fp8", "max_model_len": 131_072}, 0.0),
+        (569_878, {"kv_pool_bytes": 6.01 * GIB, "kv": "fp8", "max_model_len": 131_072}, 0.0),
     ],
 )
 def test_states_of_cached_prefixes_take_two_blocks(

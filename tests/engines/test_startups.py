@@ -5,6 +5,7 @@ Rows: the project's committed start-up logs (vLLM, SGLang, llama.cpp), each nami
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cache
 from statistics import median
 
@@ -12,8 +13,9 @@ import pytest
 
 from planner import Scenario, plan
 from planner.engines.report import EngineMemory
+from planner.engines.settings import MemorySettings
 from planner.fitting.committed import committed_rows
-from planner.runs.rows import Row
+from planner.runs.rows import Row, rows_of
 from planner.runs.startups import StartUp, deployment_of_start, model_of, predict_start
 
 REFUSED = {"M0165": "names no GPU"}
@@ -24,9 +26,6 @@ FAR_OFF = {
     "M0166": "did not start; the pool is what 74 of 75 GiB leave, the error 1% of those",
     "M0169": "which modules of the AWQ checkpoint stay at 16 bits is not on record",
     "M0170": "did not start; what this new model keeps beside its weights is not on record",
-    "M0178": "utilisation and draft model are not published",
-    "M0183": "utilisation is not published, 7.2 GB of each GPU stay free (club-3090 issue 859); "
-    "which modules of the 4-bit checkpoint stay at 16 bits is not on record",
 }
 """vLLM rows off by more than 15% in pool or tokens, and why."""
 
@@ -69,8 +68,7 @@ def planned_tokens(row: Row) -> int | None:
             kv=started.kv_dtype or None,
             engine=started.engine,
             engine_version=started.engine_version or None,
-            memory_fraction=started.settings.memory_fraction,
-            max_model_len=started.settings.max_model_len,
+            **asdict(started.settings),
         )
     )
     return result.memory.kv_pool_tokens
@@ -86,9 +84,38 @@ def test_plans_hold_the_tokens_that_engines_print() -> None:
             off[number] = abs((held or 0) / tokens - 1)
     assert len(off) == 53
     assert median(off.values()) <= 0.01
-    explained = {number: error for number, error in off.items() if number not in FAR_OFF}
-    assert max(explained.values()) <= 0.15
-    assert sum(explained.values()) / len(explained) <= 0.03
+    assert sum(off.values()) / len(off) <= 0.01
+    assert max(off.values()) <= 0.15
+
+
+@pytest.mark.parametrize(
+    ("number", "within"),
+    [
+        # 820 MB in blocks of 8 layers · 6,080 tokens · 264 B, 63 of them; a request of 262,144
+        # tokens takes 44, and 5 for its states: 9/7 of a request.
+        ("M0183", 0.0),
+        ("M0178", 0.03),  # the draft model beside it, 0.46 GB of each GPU, is not in the plan
+    ],
+)
+def test_settings_that_a_source_states_explain_its_pool(number: str, within: float) -> None:
+    row = next(row for row in rows() if row.inputs["row"] == number)
+    assert predicted(number).kv_tokens == pytest.approx(row.measured["kv_tokens"], rel=within)
+    blank = dict.fromkeys(("kv_pool_bytes", "gpu_memory_utilization"), "")
+    bare = {**row.inputs, **blank}
+    assert predict_start(StartUp.of(bare)).kv_tokens != predicted(number).kv_tokens
+
+
+def test_settings_in_columns_of_a_file_are_read() -> None:
+    lines = [
+        "row,model,engine,gpu,max_model_len,engine_version,kv_pool_bytes,prefix_caching",
+        "a,Qwen/Qwen3-8B,vllm,h100-sxm5,8192,0.19.0,2147483648,off",
+    ]
+    (row,) = rows_of(lines)
+    assert StartUp.of(row.inputs).settings == MemorySettings(
+        kv_pool_bytes=2**31, max_model_len=8192, prefix_caching=False
+    )
+    # 2 GiB of 16-token pages of 36 layers · 2 · 8 · 128 values
+    assert predict_start(StartUp.of(row.inputs)).kv_tokens == 2**31 // (16 * 147_456) * 16
 
 
 def test_all_rows_are_there() -> None:

@@ -52,7 +52,8 @@ class ConvolvedAttention(Attention):
 
     def states(self) -> tuple[State, ...]:
         """The convolutions' last inputs."""
-        return (State(self.taps * self.kv_heads * (self.head_dim + self.value_dim), self.kv_heads),)
+        width = self.kv_heads * (self.head_dim + self.value_dim)
+        return (State(self.taps * width, self.kv_heads, (self.taps - 1) * width),)
 
 
 def _heads(reader: ConfigReader, shape: Shape, near: bool) -> tuple[int, int, int]:

@@ -96,7 +96,7 @@ class HashedNgrams(RecurrentMixer):
 
     def states(self) -> tuple[State, ...]:
         """The convolution's window."""
-        return (State(self.convolution.elements, 1),)
+        return (self.convolution.window(1),)
 
     @property
     def sharded_heads(self) -> int | None:
