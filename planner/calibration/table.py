@@ -19,6 +19,8 @@ EDITION = "2026-12-01"
 
 SHARES = ("memory", "compute")
 TIMES = ("launch_s", "visit_s")
+DEFAULTS = {"memory": 1.0, "compute": 1.0, "launch_s": 0.0, "visit_s": 0.0}
+"""Figures of an item, by what one without a figure has."""
 SCALE = "scale"
 QUEUEING = "queueing"
 
@@ -79,19 +81,14 @@ class Calibration:
 
     def looked_up(self, items: Sequence[Item], subject: Subject, phase: str) -> Efficiency:
         """Return the same as `efficiency`, which keeps it."""
-        kinds = [phased(item.kind, phase) for item in items]
-        formats = [item.format for item in items]
-
-        def column(name: str, default: float) -> Array:
-            of = self.parameters[name].of
-            found = [of(subject, k, f) for k, f in zip(kinds, formats, strict=True)]
-            return np.array([default if value is None else value for value in found])
-
+        tags = tuple(subject.tags.items())
+        figures = [_figures(self, item, tags, phase) for item in items]
+        memory, compute, launch_s, visit_s = np.array(figures).reshape(-1, len(DEFAULTS)).T
         return Efficiency(
-            memory=np.minimum(column("memory", 1.0), 1.0),
-            compute=np.minimum(column("compute", 1.0), 1.0),
-            launch_s=column("launch_s", 0.0),
-            visit_s=column("visit_s", 0.0),
+            memory=np.minimum(memory, 1.0),
+            compute=np.minimum(compute, 1.0),
+            launch_s=launch_s,
+            visit_s=visit_s,
             sharpness=np.array(
                 [self.sharpness.get(item.kind.split()[0], math.inf) for item in items]
             ),
@@ -117,6 +114,19 @@ def _efficiency(
 ) -> Efficiency:
     """Return what items reach, kept: the splits of a model have the same items and tags."""
     return calibration.looked_up(items, Subject(dict(tags)), phase)
+
+
+@lru_cache(maxsize=4096)
+def _figures(
+    calibration: Calibration, item: Item, tags: tuple[tuple[str, str], ...], phase: str
+) -> tuple[float, ...]:
+    """Return the figures of one item, kept: splits differ in few of theirs."""
+    subject, kind = Subject(dict(tags)), phased(item.kind, phase)
+    values = (calibration.parameters[name].of(subject, kind, item.format) for name in DEFAULTS)
+    return tuple(
+        default if value is None else value
+        for value, default in zip(values, DEFAULTS.values(), strict=True)
+    )
 
 
 def phased(kind: str, phase: str) -> str:

@@ -38,6 +38,9 @@ class Formats:
     index: Format | None = None
     """Format of an indexer's cached keys; None is the cache's."""
 
+    def __hash__(self) -> int:
+        return hash((*self.weights.items(), self.kv, self.state, self.checkpoint, self.index))
+
     @property
     def index_kv(self) -> Format:
         """Format of an indexer's cached keys."""

@@ -1,14 +1,16 @@
-"""What one replica does at every load, from one evaluation of its batch axis.
+"""What replicas do at every load, each from one evaluation of its batch axis.
 
 A search asks for thousands of loads of hundreds of deployments. Step times and what prompts add to
-them are evaluated on a coarse axis of batches once, and the steady state of every load is solved on
-times between them, linear in the batch's logarithm. What is recommended is evaluated again exactly.
+them are evaluated on a coarse axis of batches once, and the steady states of all loads of all
+deployments are solved together on times between them, linear in the batch's logarithm. What is
+recommended is evaluated again exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -71,47 +73,158 @@ class Requests:
 
 def whole_loads(most: int, count: int = LOADS) -> Array:
     """Return ascending whole loads from 1 to `most`, evenly spread in their logarithm [-]."""
-    most = min(most, MOST_IN_FLIGHT)
-    return np.unique(np.round(np.geomspace(1.0, most, count)))
+    return np.unique(np.round(_spread(np.asarray(float(most)), count)))
+
+
+def _spread(most: Array, count: int) -> Array:
+    """Return loads from 1 to each of `most`, evenly spread in their logarithm, the last axis [-]."""
+    share = np.linspace(0.0, 1.0, count)
+    return np.asarray(np.minimum(most, MOST_IN_FLIGHT)[..., None] ** share)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """A deployment with what its steps take at some batches; arrays of shape (batch,)."""
+
+    deployment: Deployment
+    requests: Requests
+    room: int
+    """Sequences held at once, at least one [-]."""
+
+    @classmethod
+    def of(cls, deployment: Deployment, requests: Requests) -> Sampled | None:
+        """Return the deployment, None where not one sequence fits."""
+        room = requests.room(deployment)
+        return cls(deployment, requests, room) if room >= 1 else None
+
+    @cached_property
+    def batches(self) -> Array:
+        """Batches, evenly spread in their logarithm [-]."""
+        return _spread(np.asarray(float(self.room)), BATCHES)
+
+    @cached_property
+    def tpot_s(self) -> Array:
+        """Time of a sequence's token without prompts [s]."""
+        return self.deployment.time_s(self.batches, self.requests.context)
+
+    @cached_property
+    def prompts(self) -> Array:
+        """The fields of `Prompts` beside every batch, shape (field, batch)."""
+        isl, osl = self.requests.isl, self.requests.osl
+        load = PromptLoad(
+            self.deployment,
+            np.asarray(isl.mean),
+            self.requests.prefix_hit,
+            np.asarray(isl.of_a_step),
+        )
+        prompts = load.at(self.batches, np.asarray(osl.mean))
+        values = (getattr(prompts, name) for name in PROMPT_FIELDS)
+        return np.stack([np.broadcast_to(value, self.batches.shape) for value in values])
+
+    @cached_property
+    def queueing(self) -> Queueing:
+        """How its engine lets requests in."""
+        return Queueing.of(self.deployment)
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Workers for decode, with the same for prompts."""
+        one, asked = self.deployment, self.requests
+        return Workers(one, one, asked.isl, asked.osl, busy=BUSY, prefix_hit=asked.prefix_hit)
+
+
+PROMPT_FIELDS = tuple(f.name for f in fields(Prompts))
+QUEUEING_FIELDS = tuple(f.name for f in fields(Queueing))
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """Values of deployments between batches, linear in the batch's logarithm.
+
+    The batches of each are evenly spread in it, from one to the last.
+    """
+
+    last: Array
+    """Logarithm of the largest batch, shape (deployment, 1) [-]."""
+    values: Array
+    """Shape (…, deployment, batch)."""
+
+    @classmethod
+    def of(cls, samples: Sequence[Sampled], values: Sequence[Array]) -> Between:
+        """Return the values of deployments, each of shape (…, batch)."""
+        last = np.log([[sample.batches[-1]] for sample in samples])
+        return cls(last, np.stack(values, axis=-2))
+
+    def at(self, batch: Array) -> Array:
+        """Return the values at batches of shape (deployment, load), of shape (…, *batch)."""
+        steps = self.values.shape[-1] - 1
+        with np.errstate(divide="ignore", invalid="ignore"):  # one sequence at most: log 1 = 0
+            place = np.nan_to_num(np.log(batch) / self.last * steps, nan=0.0, posinf=0.0)
+        place = np.clip(place, 0.0, steps)
+        low = np.minimum(place.astype(np.int64), steps - 1)
+        of_load = low.reshape((1,) * (self.values.ndim - 2) + low.shape)
+        shape = (*self.values.shape[:-1], low.shape[-1])
+        below, above = (
+            np.take_along_axis(self.values, np.broadcast_to(at, shape), axis=-1)
+            for at in (of_load, of_load + 1)
+        )
+        return np.asarray(below + (place - low) * (above - below))
+
+
+def shared_curves(samples: Sequence[Sampled]) -> list[Curve]:
+    """Return the curves of replicas that run prompts and decode, solved together.
+
+    All are under the same requests; deployments may be of any accelerators.
+    """
+    if not samples:
+        return []
+    requests, rooms = samples[0].requests, _rooms(samples)
+    steps = Between.of(samples, [sample.tpot_s for sample in samples])
+    prompts = Between.of(samples, [sample.prompts for sample in samples])
+    loads = np.round(_spread(rooms, LOADS))
+    queueing = Queueing(
+        *(
+            np.array([[getattr(sample.queueing, name)] for sample in samples])
+            for name in QUEUEING_FIELDS
+        )
+    )
+    state = steady_state(
+        steps.at,
+        lambda batch: Prompts(*prompts.at(batch)),
+        loads,
+        requests.osl.mean,
+        rooms[:, None],
+        queueing,
+    )
+    figures = (loads, state.running, state.ttft_s, state.tpot_s, state.requests_per_s)
+    return [
+        Curve(
+            *columns,
+            output_steps=max(requests.osl.mean - 1.0, 0.0),
+            room=sample.room,
+        )
+        for sample, columns in _rows(samples, (*figures, state.prompt_share))
+    ]
 
 
 def shared_curve(deployment: Deployment, requests: Requests) -> Curve | None:
     """Return the curve of a replica that runs prompts and decodes; None where none fits."""
-    room = requests.room(deployment)
-    if room < 1:
-        return None
-    loads = whole_loads(room)
-    batches = np.unique(np.geomspace(1.0, loads[-1], BATCHES))
-    isl, osl = requests.isl, requests.osl
-    queue = PromptLoad(
-        deployment, np.asarray(isl.mean), requests.prefix_hit, np.asarray(isl.of_a_step)
-    )
-    steps = between(batches, deployment.time_s(batches, requests.context))
-    prompts = _between(batches, queue.at(batches, np.asarray(osl.mean)))
-    state = steady_state(steps, prompts, loads, osl.mean, float(room), Queueing.of(deployment))
-    return Curve(
-        clients=loads,
-        running=state.running,
-        ttft_s=state.ttft_s,
-        tpot_s=state.tpot_s,
-        requests_per_s=state.requests_per_s,
-        prompt_share=state.prompt_share,
-        output_steps=max(osl.mean - 1.0, 0.0),
-        room=room,
-    )
+    sample = Sampled.of(deployment, requests)
+    return None if sample is None else shared_curves([sample])[0]
 
 
-def between(batches: Array, values: Array) -> Callable[[Array], Array]:
-    """Return a function of the batch through values at some, linear in its logarithm."""
-    logs, values = np.log(batches), np.broadcast_to(values, batches.shape)
-    return lambda batch: np.asarray(np.interp(np.log(batch), logs, values))
+def _rooms(samples: Sequence[Sampled]) -> Array:
+    return np.array([float(sample.room) for sample in samples])
 
 
-def _between(batches: Array, prompts: Prompts) -> Callable[[Array], Prompts]:
-    parts = {
-        f.name: between(batches, np.asarray(getattr(prompts, f.name))) for f in fields(Prompts)
-    }
-    return lambda batch: Prompts(**{name: part(batch) for name, part in parts.items()})
+def _rows(
+    samples: Sequence[Sampled], figures: tuple[Array, ...]
+) -> Iterator[tuple[Sampled, Array]]:
+    """Yield what each deployment does, shape (figure, load), loads that are equal taken once."""
+    apart = np.diff(figures[0], axis=-1, prepend=0.0) > 0
+    stacked = np.stack(figures, axis=1)
+    for sample, rows, different in zip(samples, stacked, apart, strict=True):
+        yield sample, rows[:, different]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,31 +240,8 @@ class DecodeAlone:
     @classmethod
     def of(cls, deployment: Deployment, requests: Requests) -> DecodeAlone | None:
         """Return the worker; None where not one sequence fits."""
-        room = requests.room(deployment)
-        if room < 1:
-            return None
-        batches = whole_loads(room, BATCHES)
-        workers = Workers(
-            deployment,
-            deployment,
-            requests.isl,
-            requests.osl,
-            busy=BUSY,
-            prefix_hit=requests.prefix_hit,
-        )
-        tpot_s = deployment.time_s(batches, requests.context)
-        curve = Curve(
-            clients=batches,
-            running=batches,
-            ttft_s=tpot_s,
-            tpot_s=tpot_s,
-            requests_per_s=batches / (requests.osl.mean * tpot_s),
-            prompt_share=np.zeros_like(batches),
-            output_steps=max(requests.osl.mean - 1.0, 0.0),
-            room=room,
-        )
-        dense = whole_loads(room)
-        return cls(deployment, _denser(curve, dense), workers)
+        sample = Sampled.of(deployment, requests)
+        return None if sample is None else decoding_alone([sample])[0]
 
     def fed_by(self, before_s: float) -> Curve:
         """Return the curve where a request's cache arrives after `before_s`, on average [s]."""
@@ -163,15 +253,19 @@ class DecodeAlone:
         )
 
 
-def _denser(curve: Curve, batches: Array) -> Curve:
-    tpot_s = between(curve.clients, curve.tpot_s)(batches)
-    requests = batches / tpot_s * (curve.requests_per_s * curve.tpot_s / curve.running)[0]
-    return replace(
-        curve,
-        clients=batches,
-        running=batches,
-        ttft_s=tpot_s,
-        tpot_s=tpot_s,
-        requests_per_s=requests,
-        prompt_share=np.zeros_like(batches),
-    )
+def decoding_alone(samples: Sequence[Sampled]) -> list[DecodeAlone]:
+    """Return decode workers at every batch, all under the same requests."""
+    if not samples:
+        return []
+    batches = np.round(_spread(_rooms(samples), LOADS))
+    tpot_s = Between.of(samples, [sample.tpot_s for sample in samples]).at(batches)
+    osl = samples[0].requests.osl.mean
+    figures = (batches, batches, tpot_s, tpot_s, batches / (osl * tpot_s), np.zeros_like(batches))
+    return [
+        DecodeAlone(
+            sample.deployment,
+            Curve(*columns, output_steps=max(osl - 1.0, 0.0), room=sample.room),
+            sample.workers,
+        )
+        for sample, columns in _rows(samples, figures)
+    ]

@@ -13,7 +13,7 @@ from planner.hw import Accelerator
 from planner.models.spec import ModelSpec
 from planner.plans.batches import ANNOUNCED, candidates, wanted
 from planner.plans.candidate import Candidate, Feeding, feeding_workers
-from planner.plans.curves import Curve, DecodeAlone, Requests, shared_curve
+from planner.plans.curves import Curve, Requests, Sampled, decoding_alone, shared_curves
 from planner.plans.money import PriceBook, Tariff
 from planner.plans.request import RecommendationRequest, several
 from planner.plans.sizing import Sizing, Wanted
@@ -160,41 +160,40 @@ def _search_accelerator(
         result.refuse(accelerator.id, str(error))
         return
     tariff = question.prices.of(accelerator)
-    groups: dict[tuple[str | None, str, str], list[Deployment]] = defaultdict(list)
+    groups: dict[tuple[str | None, str, str], list[Sampled]] = defaultdict(list)
     for option in options(question.spec, accelerator, axes):
-        if isinstance(option, Refused):
-            result.refuse(option.gpu, option.reason)
+        sample = option if isinstance(option, Refused) else _sampled(question, option)
+        if isinstance(sample, Refused):
+            result.refuse(sample.gpu, sample.reason)
             continue
-        engine = option.engine.id if option.engine.id != "neutral" else None
-        groups[engine, option.weights, option.formats.kv.id].append(option)
+        one = sample.deployment
+        engine = one.engine.id if one.engine.id != "neutral" else None
+        groups[engine, one.weights, one.formats.kv.id].append(sample)
     disaggregated = question.request.disaggregated
     if question.request.of_percentiles:
         disaggregated = False  # the schedule of workers for prompts is not simulated
-    for (engine, _, _), deployments in groups.items():
-        if disaggregated is not True:
-            for deployment in deployments:
-                _add_shared(question, deployment, engine, tariff, result)
-        if disaggregated is not False:
-            for candidate in _apart(question, deployments, engine, tariff, result):
+    samples = [(engine, sample) for (engine, *_), group in groups.items() for sample in group]
+    if disaggregated is not True:
+        curves = shared_curves([sample for _, sample in samples])
+        for (engine, sample), curve in zip(samples, curves, strict=True):
+            _add(question, sized(question, sample.deployment, engine, None, curve, tariff), result)
+    if disaggregated is not False:
+        for (engine, *_), group in groups.items():
+            for candidate in _apart(question, group, engine, tariff, result):
                 _add(question, candidate, result)
 
 
-def _add_shared(
-    question: Question,
-    deployment: Deployment,
-    engine: str | None,
-    tariff: Tariff | None,
-    result: Searched,
-) -> None:
+def _sampled(question: Question, deployment: Deployment) -> Sampled | Refused:
+    """Return a deployment with the times its curve rests on, or why there are none."""
+    gpu = deployment.accelerator.id
     try:
-        curve = shared_curve(deployment, question.requests)
+        sample = Sampled.of(deployment, question.requests)
+        if sample is None:
+            return Refused(gpu, no_room(question, deployment))
+        _ = sample.prompts, sample.tpot_s  # which find what is not on record
     except ValueError as error:
-        result.refuse(deployment.accelerator.id, str(error))
-        return
-    if curve is None:
-        result.refuse(deployment.accelerator.id, no_room(question, deployment))
-        return
-    _add(question, sized(question, deployment, engine, None, curve, tariff), result)
+        return Refused(gpu, str(error))
+    return sample
 
 
 def no_room(question: Question, deployment: Deployment) -> str:
@@ -270,7 +269,7 @@ def _fitting(candidate: Candidate, most: int) -> int:
 
 def _apart(
     question: Question,
-    deployments: list[Deployment],
+    samples: list[Sampled],
     engine: str | None,
     tariff: Tariff | None,
     result: Searched,
@@ -281,13 +280,11 @@ def _apart(
     pairs these are counted and passed over.
     """
     decoding = []
-    for deployment in deployments:
+    for alone in decoding_alone(samples):
         try:
-            alone = DecodeAlone.of(deployment, question.requests)
-            if alone is not None:
-                decoding.append((alone, alone.workers.prompt_s, alone.workers.transfer_s))
+            decoding.append((alone, alone.workers.prompt_s, alone.workers.transfer_s))
         except ValueError as error:
-            result.refuse(deployment.accelerator.id, str(error))
+            result.refuse(alone.deployment.accelerator.id, str(error))
     plain = [row for row in decoding if row[0].deployment.speculation is None] or decoding
     ranked = sorted(
         ((one.deployment, prompt_s, one.workers) for one, prompt_s, _ in plain),

@@ -83,12 +83,12 @@ class PromptLoad:
         """Return the times of prompts beside `running` sequences of `osl` output tokens."""
         one = self.deployment
         ranks, pp = one.sharding.attention_dp, one.sharding.pp
-        prompts = self.together(running, osl, poll)
-        step_s, many = self.time_s(prompts, running), self.most * ranks
+        prompts, many = self.together(running, osl, poll), self.most * ranks
+        step_s, full_s = self.time_s(np.stack(np.broadcast_arrays(prompts, many)), running)
         return Prompts(
             own_s=step_s,
             held_s=step_s / np.maximum(prompts, pp),
-            bunched_s=self.time_s(many, running) / np.maximum(many, pp),
+            bunched_s=full_s / np.maximum(many, pp),
             spread=self.fresh / one.engine.chunk_tokens / ranks * one.engine.mixes_prompts,
             most=many,
         )

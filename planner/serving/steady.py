@@ -240,7 +240,8 @@ def _balanced(at: Callable[[Array], Loop], admitted: Array, steps: Array) -> Loo
     """Return the loop whose times make the sequences that it runs.
 
     The root is looked for in the logit of the running share, in which the excess is nearly linear,
-    by false position with the retained end halved (Dowell, Jarratt 1971).
+    by false position with the retained end halved (Dowell, Jarratt 1971). A point that is near its
+    root stays where it is, so that its answer does not depend on what is solved beside it.
     """
     first = at(admitted * (1.0 - 1e-6))
     low, high = np.full(admitted.shape, -LARGEST), np.full(admitted.shape, LARGEST)
@@ -250,14 +251,15 @@ def _balanced(at: Callable[[Array], Loop], admitted: Array, steps: Array) -> Loo
     for _ in range(ROUNDS):
         loop = at(admitted / (1.0 + np.exp(-guess)))
         excess = loop.excess
-        if np.all(np.abs(excess) < NEAR):
+        near = np.abs(excess) < NEAR
+        if np.all(near):
             break
         over = excess > 0
         above = np.where(over, excess, np.where(side < 0, above / 2, above))
         below = np.where(over, np.where(side > 0, below / 2, below), excess)
         high, low = np.where(over, guess, high), np.where(over, low, guess)
         side = np.where(over, 1.0, -1.0)
-        guess = (low * above - high * below) / (above - below)
+        guess = np.where(near, guess, (low * above - high * below) / (above - below))
     return loop
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,13 +18,15 @@ from planner.step.figures import StepPoints
 from planner.step.parallel import Sharding, collectives
 
 
+@lru_cache(maxsize=256)
 def decode_kernels(spec: ModelSpec, formats: Formats) -> tuple[Kernel, ...]:
-    """Return the kernels of a decode step over all layers, the LM head last."""
+    """Return the kernels of a decode step over all layers, the LM head last; kept."""
     return (*_layers(spec, formats, prompt=False), spec.head_kernel(formats))
 
 
+@lru_cache(maxsize=256)
 def prompt_kernels(spec: ModelSpec, formats: Formats) -> tuple[Kernel, ...]:
-    """Return the kernels of a prompt over all layers; the head sees its last token only."""
+    """Return the kernels of a prompt over all layers, kept; the head sees its last token only."""
     head = replace(spec.head_kernel(formats), flops_per_token=0.0)
     return (*_layers(spec, formats, prompt=True), head)
 
