@@ -7,7 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 JOBS ?= 2
 
-.PHONY: run example test test-all lint format bench accuracy lock clean
+.PHONY: run example test test-all browser lint format bench accuracy lock clean
 
 run: $(STAMP) ## Start the service on loopback
 	$(BIN)/planner serve
@@ -18,8 +18,11 @@ example: $(STAMP) ## Answer a worked example
 test: lint ## Lint, type-check and run the tests, without the slow ones
 	$(BIN)/pytest -n $(JOBS) -m "not slow"
 
-test-all: lint ## The same with the slow ones
+test-all: lint browser ## The same with the slow ones, in Chromium too
 	$(BIN)/pytest -n $(JOBS)
+
+browser: ## Install Debian's Chromium where there is none and this user may, or say how
+	@tools/chromium.sh
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

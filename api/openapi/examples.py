@@ -40,6 +40,21 @@ EXAMPLES: dict[str, Any] = {
         "context": 8192,
         "tpot_ms": 30.0,
     },
+    "createFleet": {
+        "pools": [
+            {
+                "model": "meta-llama/Llama-3.1-70B-Instruct",
+                "gpu": "h100-sxm5",
+                "tp": 4,
+                "engine": "vllm",
+            }
+        ],
+        "requests_per_s_by_window": [2, 1, 1, 4, 9, 12, 10, 6],
+        "isl": 1024,
+        "osl": 256,
+        "window_s": 10800,
+        "tpot_ms": 50.0,
+    },
     "createRoofline": {
         "model": "meta-llama/Llama-3.1-8B-Instruct",
         "gpu": "h100-sxm5",

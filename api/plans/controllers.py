@@ -14,6 +14,8 @@ from api.plans.tables import OFFERED
 from api.web.accept import JSON, choose
 from api.web.answer import as_json
 from planner.answer import Plan
+from planner.plans.fleet import Fleet
+from planner.plans.fleet_request import FleetRequest
 from planner.plans.recommend import Recommendation, RecommendationRequest
 from planner.plans.sweep import SweepRequest, SweepResult
 from planner.scenario import Scenario
@@ -24,7 +26,7 @@ Service = NamedDependency[Plans]
 
 
 class PlanController(Controller):
-    """Plans, sweeps, recommendations, rooflines."""
+    """Plans, sweeps, recommendations, fleets, rooflines."""
 
     path = "/v1"
     tags = ["plans"]  # noqa: RUF012 - the framework's own protocol
@@ -65,6 +67,17 @@ class PlanController(Controller):
     ) -> Response[Recommendation]:
         """Say which batch to run on each accelerator, and what binds it."""
         return as_json(plans.recommend(data))
+
+    @post(
+        "/fleets",
+        operation_id="createFleet",
+        sync_to_thread=True,
+        status_code=200,
+        opt={**READ, "lane": "long"},
+    )
+    def fleet(self, data: JSONBody[FleetRequest], plans: Service) -> Response[Fleet]:
+        """Say how many GPUs a day's shape of requests takes, by three ways of scaling."""
+        return as_json(plans.fleet(data))
 
     @post(
         "/roofline", operation_id="createRoofline", sync_to_thread=True, status_code=200, opt=READ

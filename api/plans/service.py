@@ -11,10 +11,12 @@ from api.plans.schemas import RooflineQuery
 from api.plans.work import answer_sweep
 from api.services import Services
 from api.web.call import call_planner
-from api.web.problem import over_limit
+from api.web.problem import over_limit, rejected
 from planner.answer import Plan
 from planner.hw import get_accelerator
 from planner.models import get_model
+from planner.plans.fleet import Fleet, fleet
+from planner.plans.fleet_request import FleetRequest
 from planner.plans.recommend import Recommendation, RecommendationRequest, recommend
 from planner.plans.sweep import SweepRequest
 from planner.scenario import Scenario
@@ -77,6 +79,34 @@ class Plans:
             for field, items in (("choices", result.choices), ("refused", result.refused))
         }
         return result.model_copy(update={"request": request, **named})
+
+    def fleet(self, request: FleetRequest) -> Fleet:
+        """Return a fleet's day by its shape; own models and accelerators may stand in its pools."""
+        if request.trace is not None:
+            raise rejected(
+                "trace: files of the service are not read; accepted: requests_per_s_by_window"
+            )
+        shape = request.requests_per_s_by_window or []
+        cells, most = len(shape) * len(request.pools), self.settings.max_sweep_points
+        if cells * (request.months + 1) > most:
+            raise over_limit(
+                "requests_per_s_by_window",
+                cells * (request.months + 1),
+                most,
+                "PLANNER_MAX_SWEEP_POINTS",
+            )
+        pools = [
+            pool.model_copy(
+                update={
+                    "model": self.names.model(pool.model),
+                    "gpu": self.names.accelerator(pool.gpu),
+                }
+            )
+            for pool in request.pools
+        ]
+        with self.calibrated(self.names.workspace):
+            result = call_planner(fleet, request.model_copy(update={"pools": pools}))
+        return result.model_copy(update={"request": request})
 
     def _accelerators(self, names: Sequence[Name] | None) -> list[Name] | None:
         return None if names is None else [self.names.accelerator(name) for name in names]

@@ -15,49 +15,40 @@ from planner.pictures.style import (
     value,
     word,
 )
-from planner.pictures.view import View
+from planner.pictures.view import Row, View
 
 X = log_axis("batch", "batch [sequences]")
 Y = log_axis("intensity", "arithmetic intensity [FLOP/byte]")
 
 
+KINDS = ("limit as the batch grows", "crossover")
+"""What is marked beside the curves."""
+CONTEXT: Spec = {
+    "field": "context",
+    "type": "ordinal",
+    "title": "context [tokens]",
+    "scale": {"range": list(PALETTE[:5])},
+    "legend": {"labelExpr": "format(datum.value, ',')"},
+}
+"""A colour for each context; which contexts there are is left to the rows, so that another one
+changes rows alone."""
+
+
 def intensity_chart(view: View) -> Spec:
     """Return the intensity of a step over the batch: curves, their limits, ridge, crossovers."""
-    last = view.contexts[-1]["batch"]
-    names = [f"{limit['context']:,} tokens" for limit in view.limits]
     curves = [
         {
             "batch": row["batch"],
             "intensity": row["arithmetic_intensity"],
-            "context": f"{row['context']:,} tokens",
+            "context": row["context"],
             "fits": "fits" if row["fits"] else "does not fit",
         }
         for row in view.contexts
     ]
-    limits, crossovers = [], []
-    for limit, name in zip(view.limits, names, strict=True):
-        if limit["saturation_intensity"] is not None:
-            limits.append(
-                {"batch": last, "intensity": limit["saturation_intensity"], "context": name}
-            )
-        if limit["crossover_batch"] is not None and limit["crossover_batch"] <= last:
-            crossovers.append(
-                {
-                    "batch": limit["crossover_batch"],
-                    "intensity": limit["ridge_point"],
-                    "context": name,
-                }
-            )
-    colour = {
-        "field": "context",
-        "type": "nominal",
-        "title": "context",
-        "scale": {"domain": names, "range": list(PALETTE[: len(names)])},
-    }
     tooltip = [
         value("batch", "batch", ",d"),
         value("intensity", "FLOP/byte", ".3~g"),
-        word("context", "context"),
+        value("context", "context [tokens]", ",d"),
     ]
     ridge = view.plan.limits.ridge_point
     layers = [
@@ -77,7 +68,7 @@ def intensity_chart(view: View) -> Spec:
             {
                 "x": X,
                 "y": Y,
-                "color": colour,
+                "color": CONTEXT,
                 "strokeDash": {
                     "field": "fits",
                     "type": "nominal",
@@ -88,19 +79,25 @@ def intensity_chart(view: View) -> Spec:
         ),
         pointer("curves", {"x": X, "y": Y, "tooltip": tooltip}),
         layer(
-            "limits",
-            {"type": "tick", "thickness": 3, "size": 16},
-            {"x": X, "y": Y, "color": colour, "tooltip": [*tooltip[1:]]},
-        ),
-        layer(
-            "crossovers",
-            {"type": "point", "shape": "cross", "filled": True, "size": 120},
-            {"x": X, "y": Y, "color": colour, "tooltip": tooltip},
+            "marks",
+            {"type": "point", "size": 110, "strokeWidth": 3},
+            {
+                "x": X,
+                "y": Y,
+                "color": CONTEXT,
+                "shape": {
+                    "field": "kind",
+                    "type": "nominal",
+                    "title": "mark",
+                    "scale": {"domain": list(KINDS), "range": ["stroke", "cross"]},
+                },
+                "tooltip": [word("kind", "mark"), *tooltip],
+            },
         ),
         layer(
             "curves",
             {"type": "point", "size": 110, "strokeWidth": 2.5},
-            {"x": X, "y": Y, "color": colour, "opacity": ONLY_PICKED},
+            {"x": X, "y": Y, "color": CONTEXT, "opacity": ONLY_PICKED},
         ),
     ]
     return picture(
@@ -110,9 +107,25 @@ def intensity_chart(view: View) -> Spec:
         layers,
         {
             "curves": curves,
-            "limits": limits,
-            "crossovers": crossovers,
+            "marks": marks(view),
             "ridge": [{"intensity": ridge, "label": f"ridge {ridge:.0f}"}],
         },
         params=PICKED,
     )
+
+
+def marks(view: View) -> list[Row]:
+    """Return the limit of each curve at the end of the axis, and the crossovers on it."""
+    last = view.contexts[-1]["batch"]
+    rows = []
+    for limit in view.limits:
+        ends = (
+            (KINDS[0], last, limit["saturation_intensity"]),
+            (KINDS[1], limit["crossover_batch"], limit["ridge_point"]),
+        )
+        rows += [
+            {"kind": kind, "batch": batch, "intensity": intensity, "context": limit["context"]}
+            for kind, batch, intensity in ends
+            if batch is not None and intensity is not None and batch <= last
+        ]
+    return rows

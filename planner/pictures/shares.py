@@ -31,9 +31,8 @@ def time_chart(view: View) -> Spec:
         }
         for kernel in view.plan.kernels
     ]
-    longest = sorted(rows, key=lambda row: -row["time_ms"])
-    order = [row["kernel"] for row in longest]
-    y = {"field": "kernel", "type": "nominal", "title": None, "sort": order}
+    longest_first = {"field": "time_ms", "op": "max", "order": "descending"}
+    y = {"field": "kernel", "type": "nominal", "title": None, "sort": longest_first}
     x = {"field": "time_ms", "type": "quantitative", "title": "time in one step [ms]"}
     tooltip = [
         word("kernel", "kernel"),

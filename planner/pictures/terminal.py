@@ -4,47 +4,81 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from planner.pictures.roofline import kernel_points, roofs_of, step_path
 from planner.pictures.view import View
+from planner.plans.fleet import Fleet
 
 COLUMNS, ROWS = 64, 16
 """Characters of a plot, axes left out."""
 Point = tuple[float, float]
 
 
-def plot(series: Sequence[tuple[str, Sequence[Point]]], x_title: str, y_title: str) -> str:
-    """Return curves on logarithmic axes; each is drawn with its own character.
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where values stand between the ends of an axis, which are 0 and 1."""
 
-    Points at or below zero have no place on them and are left out.
+    low: float
+    high: float
+    linear: bool
+
+    @classmethod
+    def over(cls, values: Sequence[float], linear: bool) -> Axis:
+        """Return the axis that holds the values; a linear one begins at zero."""
+        low, high = (min(0.0, *values) if linear else min(values)), max(values)
+        if high > low:
+            return cls(low, high, linear)
+        return cls(low, low + 1.0, linear) if linear else cls(low / 2, high * 2, linear)
+
+    def place(self, value: float) -> float:
+        """Return the place of a value [-]."""
+        if self.linear:
+            return (value - self.low) / (self.high - self.low)
+        return math.log(value / self.low) / math.log(self.high / self.low)
+
+    def value(self, place: float) -> float:
+        """Return the value at a place."""
+        if self.linear:
+            return self.low + place * (self.high - self.low)
+        return self.low * (self.high / self.low) ** place
+
+
+def plot(
+    series: Sequence[tuple[str, Sequence[Point]]],
+    x_title: str,
+    y_title: str,
+    *,
+    linear: bool = False,
+) -> str:
+    """Return curves on logarithmic axes, or linear ones; each is drawn with its own character.
+
+    Points at or below zero have no place on logarithmic axes and are left out there.
     """
-    drawn = [(mark, [(x, y) for x, y in points if x > 0 and y > 0]) for mark, points in series]
+    drawn = [
+        (mark, [(x, y) for x, y in points if linear or (x > 0 and y > 0)])
+        for mark, points in series
+    ]
     every = [point for _, points in drawn for point in points]
     if not every:
         return f"{y_title}: nothing to plot"
-    (left, right), (low, high) = _span([x for x, _ in every]), _span([y for _, y in every])
+    across, up = (Axis.over(values, linear) for values in zip(*every, strict=True))
     canvas = [[" "] * COLUMNS for _ in range(ROWS)]
     for mark, points in drawn:
         for x, y in points:
-            column = round((COLUMNS - 1) * math.log(x / left) / math.log(right / left))
-            row = round((ROWS - 1) * math.log(y / low) / math.log(high / low))
-            canvas[ROWS - 1 - row][column] = mark[0]
+            column = round((COLUMNS - 1) * across.place(x))
+            canvas[ROWS - 1 - round((ROWS - 1) * up.place(y))][column] = mark[0]
     lines = [y_title]
     for number, cells in enumerate(canvas):
-        value = high * (low / high) ** (number / (ROWS - 1))
+        value = up.value(1.0 - number / (ROWS - 1))
         label = f"{_short(value):>7}" if number % 5 == 0 else " " * 7
         lines.append(f"{label} │{''.join(cells).rstrip()}")
     lines.append(f"{'':7} └{'─' * COLUMNS}")
-    middle = _short(math.sqrt(left * right))
+    left, middle, right = (_short(across.value(place)) for place in (0.0, 0.5, 1.0))
     half = COLUMNS // 2
-    lines.append(f"{'':9}{_short(left):<{half}}{middle}{_short(right):>{half - len(middle)}}")
+    lines.append(f"{'':9}{left:<{half}}{middle}{right:>{half - len(middle)}}")
     names = "   ".join(f"{mark[0]} {mark[1:].strip()}" for mark, _ in series)
     return "\n".join([*lines, f"{'':9}{x_title}", f"{'':9}{names}"])
-
-
-def _span(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    return (low, high) if high > low else (low / 2, high * 2)
 
 
 def _short(value: float) -> str:
@@ -97,5 +131,24 @@ def roofline(view: View) -> str:
     )
 
 
+def fleet(result: Fleet) -> str:
+    """Return GPUs over the hours by each way of scaling; the least needed is drawn on top."""
+    lines = {line.name: line.gpus for line in result.lines}
+    end = result.windows * result.request.window_s / 3600.0
+    columns = [i / (COLUMNS - 1) for i in range(COLUMNS)]
+    series = [
+        (
+            mark,
+            [
+                (x * end, lines[name][min(int(x * result.windows), result.windows - 1)])
+                for x in columns
+            ],
+        )
+        for name, mark in FLEET_MARKS.items()
+    ]
+    return plot(series, "hour", "GPUs", linear=True)
+
+
+FLEET_MARKS = {"static": "- static", "autoscaled": "o autoscaled", "perfect": "· perfect"}
 PLOTS = {"roofline": roofline, "intensity": intensity, "throughput": curves}
 """What a terminal can plot, by the name of the picture."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from planner.pictures.style import (
     BLUE,
     GREY,
@@ -19,7 +17,7 @@ from planner.pictures.style import (
     value,
     word,
 )
-from planner.pictures.view import View
+from planner.pictures.view import Row, View
 
 X = log_axis("batch", "batch [sequences]")
 RATE = log_axis(
@@ -73,7 +71,6 @@ def throughput_chart(view: View) -> Spec:
             pointer("curve", {"x": X, "y": RATE, "tooltip": tooltip}),
         ]
     }
-    limit = view.plan.scenario.tpot_ms
     time_layers = [
         layer(
             "curve",
@@ -85,15 +82,16 @@ def throughput_chart(view: View) -> Spec:
             {"type": "line", "color": ORANGE, "strokeWidth": 2, "strokeDash": [7, 3]},
             {"x": X, "y": TIME},
         ),
+        layer(
+            "limit",
+            {"type": "rule", "color": RED, "strokeDash": [2, 3]},
+            {
+                "y": TIME,
+                "opacity": {"condition": {"test": "datum.set", "value": 1}, "value": 0},
+                "tooltip": value("tpot_ms", "limit on TPOT [ms]", ".3~g"),
+            },
+        ),
     ]
-    if limit is not None:
-        time_layers.append(
-            layer(
-                "limit",
-                {"type": "rule", "color": RED, "strokeDash": [2, 3]},
-                {"y": TIME, "tooltip": value("tpot_ms", "limit on TPOT [ms]", ".3~g")},
-            )
-        )
     marks = [
         layer(
             "stops",
@@ -119,7 +117,7 @@ def throughput_chart(view: View) -> Spec:
         {
             "curve": curve,
             "stops": stops(view),
-            **({} if limit is None else {"limit": [{"tpot_ms": limit}]}),
+            "limit": limit_rows(view, curve),
             "picked_batch": [{"batch": row["batch"]} for row in view.curve],
         },
         params=PICKED,
@@ -127,7 +125,15 @@ def throughput_chart(view: View) -> Spec:
     )
 
 
-def stops(view: View) -> list[dict[str, Any]]:
+def limit_rows(view: View, curve: list[Row]) -> list[Row]:
+    """Return the limit on TPOT; where there is none, a row that is not seen keeps its layer."""
+    limit = view.plan.scenario.tpot_ms
+    if limit is None:
+        return [{"tpot_ms": curve[0]["tpot_ms"], "set": False}]
+    return [{"tpot_ms": limit, "set": True}]
+
+
+def stops(view: View) -> list[Row]:
     """Return the batches at which something stops growth: memory, the engine's cap, crossover."""
     last = view.curve[-1]["batch"]
     most = view.plan.memory.max_batch

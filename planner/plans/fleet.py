@@ -56,6 +56,8 @@ class FleetLine(answer.Answer):
     """Of requests [-]."""
     windows_short: int
     """Windows in which more came than was served."""
+    gpus: list[float]
+    """By window."""
 
 
 class PoolDay(answer.Answer):
@@ -93,6 +95,8 @@ class Fleet(answer.Answer):
     requests: float
     requests_per_s_mean: float
     requests_per_s_peak: float
+    requests_per_s: list[float]
+    """By window."""
     lines: list[FleetLine]
     """Over all pools."""
     pools: list[PoolDay]
@@ -114,6 +118,7 @@ def fleet(request: FleetRequest) -> Fleet:
         requests=float(windows.count.sum()),
         requests_per_s_mean=float(rates.mean()),
         requests_per_s_peak=float(rates.max()),
+        requests_per_s=rates.tolist(),
         lines=_summed(days),
         pools=days,
         months=list(_months(request, windows, members)),
@@ -253,6 +258,7 @@ class PoolMember:
             usd_per_month=None if per_gpu is None else hours * per_gpu / months,
             share_within_limits=served,
             windows_short=short,
+            gpus=gpus.tolist(),
         )
 
 
@@ -319,6 +325,9 @@ def _summed(days: list[PoolDay]) -> list[FleetLine]:
                 )
                 / total,
                 windows_short=max(row.windows_short for row in rows),
+                gpus=[
+                    sum(of_window) for of_window in zip(*(row.gpus for row in rows), strict=True)
+                ],
             )
         )
     return lines

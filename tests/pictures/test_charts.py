@@ -45,13 +45,13 @@ def test_decode_of_llama_saturates_left_of_the_ridge() -> None:
     (2·(70.55e9 − 1.05e9) + 4·131072·8192·80)/(131072·327680) = 11.24.
     """
     spec = chart("intensity", view("dense"))
-    limits = {row["context"]: row["intensity"] for row in spec["datasets"]["limits"]}
-    assert limits["8,192 tokens"] == pytest.approx(59.8, abs=0.1)
-    assert limits["131,072 tokens"] == pytest.approx(11.24, abs=0.01)
+    limits = {row["context"]: row["intensity"] for row in spec["datasets"]["marks"]}
+    assert limits[8192] == pytest.approx(59.8, abs=0.1)
+    assert limits[131_072] == pytest.approx(11.24, abs=0.01)
     (ridge,) = spec["datasets"]["ridge"]
     assert ridge["intensity"] == pytest.approx(295, abs=0.5)
-    curve = [row for row in spec["datasets"]["curves"] if row["context"] == "8,192 tokens"]
-    assert all(row["intensity"] < limits["8,192 tokens"] for row in curve)
+    curve = [row for row in spec["datasets"]["curves"] if row["context"] == 8192]
+    assert all(row["intensity"] < limits[8192] for row in curve)
     assert curve == sorted(curve, key=lambda row: row["intensity"])
 
 
@@ -99,8 +99,33 @@ def test_the_parts_of_memory_add_up_to_the_gpu(case: str) -> None:
 
 
 def test_the_limit_is_drawn_where_there_is_one() -> None:
-    assert chart("throughput", view("limited"))["datasets"]["limit"] == [{"tpot_ms": 30}]
-    assert "limit" not in chart("throughput", view("dense"))["datasets"]
+    (limit,) = chart("throughput", view("limited"))["datasets"]["limit"]
+    assert limit == {"tpot_ms": 30, "set": True}
+    (unseen,) = chart("throughput", view("dense"))["datasets"]["limit"]
+    curve = chart("throughput", view("dense"))["datasets"]["curve"]
+    assert unseen == {"tpot_ms": curve[0]["tpot_ms"], "set": False}  # no further than the curve
+
+
+def test_crossovers_are_marked_where_there_are_some() -> None:
+    """Llama-3.1-70B at 1k: B·(141.7e9/295.34 − 335.5e6) = 139e9 bytes of weights, B = 964."""
+    seen = look(Scenario(**{**CASES["dense"], "context": 1024}))
+    rows = chart("intensity", seen)["datasets"]["marks"]
+    (crossover,) = (row for row in rows if row["kind"] == "crossover")
+    assert (crossover["context"], crossover["batch"]) == (1024, 964)
+    assert crossover["intensity"] == pytest.approx(295.3, abs=0.1)
+    assert {row["context"] for row in rows if row["kind"] != "crossover"} == {
+        limit["context"] for limit in seen.limits
+    }
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_picture_of_another_question_differs_in_rows_alone(name: str) -> None:
+    """A page then replaces rows and draws nothing anew."""
+    shapes = []
+    for case in ("dense", "limited", "experts"):
+        spec = chart(name, view(case))
+        shapes.append({**spec, "datasets": sorted(spec["datasets"]), "description": ""})
+    assert shapes[0] == shapes[1] == shapes[2]
 
 
 def test_an_unknown_picture_is_refused_in_one_line() -> None:

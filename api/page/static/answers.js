@@ -1,7 +1,7 @@
 // Sends the form whenever it changes and shows what comes back; the address holds the form's state.
 import { draw, onPointed, pick } from "./charts.js";
 
-const PAUSE_MS = 120;
+const PAUSE_MS = 80; // a reader who types on is not interrupted
 
 export function query(form) {
   const fields = [...new FormData(form)].filter(
@@ -72,26 +72,44 @@ export function connect(form) {
   answer(false);
 }
 
+let shown; // the answer that is on the page, or being drawn
+const sources = new WeakMap(); // element → the text it was filled with
+
 async function show(form, result, text) {
+  shown = result;
   showErrors(form, result.errors ?? {});
   if (result.title) document.title = result.title;
   for (const [id, html] of Object.entries(result.html ?? {})) {
-    document.getElementById(id).innerHTML = html; // made and escaped by this service's templates
+    replace(document.getElementById(id), html);
   }
   for (const link of document.querySelectorAll("[data-query-link]")) {
     link.href = `${link.getAttribute("href").split("?")[0]}?${text}`;
   }
-  const charts = Object.entries(result.charts ?? {});
   if (result.charts?.throughput) curve = result.charts.throughput.datasets.curve;
-  const places = charts
+  readPick(); // noted first, so that each chart is run once
+  const places = Object.entries(result.charts ?? {})
     .map(([name, spec]) => [document.querySelector(`[data-chart="${name}"]`), spec])
     .filter(([element]) => element);
   const [seen, rest] = [places.filter(inView), places.filter((place) => !inView(place))];
   for (const [element, spec] of seen) await draw(element, spec);
-  readPick();
   performance.measure("answered", "asked"); // what a reader sees is up to date
-  for (const [element, spec] of rest) await draw(element, spec);
-  readPick();
+  for (const [element, spec] of rest) {
+    await new Promise((turn) => setTimeout(turn)); // events of the reader come first
+    if (shown !== result) return; // a later answer draws it
+    await draw(element, spec);
+  }
+}
+
+// What a reader opened stays open.
+function replace(place, html) {
+  if (sources.get(place) !== html) {
+    const open = [...place.querySelectorAll("details[open] > summary")].map((s) => s.textContent);
+    place.innerHTML = html; // made and escaped by this service's templates
+    sources.set(place, html);
+    for (const summary of place.querySelectorAll("details > summary")) {
+      if (open.includes(summary.textContent)) summary.parentElement.open = true;
+    }
+  }
 }
 
 function inView([element]) {

@@ -2,6 +2,7 @@
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const drawn = new Map(); // element → {shape, view, spec}
 let listeners = [];
+let picked = 0; // the batch marked in all charts
 let library, themes;
 
 function load() {
@@ -20,13 +21,13 @@ export async function draw(element, spec) {
     return;
   }
   const [{ vegaEmbed }, configs] = loaded;
-  const { datasets, ...shape } = spec;
+  const { datasets, description, ...shape } = spec;
   const config = configs[dark.matches ? "dark" : "light"];
   const key = JSON.stringify([shape, dark.matches]);
   const before = drawn.get(element);
   if (before?.shape === key) {
     before.spec = spec;
-    if (await replaceRows(before.view, datasets)) return;
+    if (await replaceRows(before.view, datasets, description)) return;
   }
   before?.view.finalize();
   const result = await vegaEmbed(element, spec, {
@@ -40,16 +41,31 @@ export async function draw(element, spec) {
     hover: false,
   });
   drawn.set(element, { shape: key, view: result.view, spec });
+  if (mark(result.view)) await result.view.runAsync();
   followPointer(element, result.view);
 }
 
-async function replaceRows(view, datasets) {
+// One run of the view for all that changed: its rows, its description and the batch marked.
+async function replaceRows(view, datasets, description) {
   try {
     for (const [name, rows] of Object.entries(datasets)) view.data(name, rows);
+    if (description) view.description(description);
+    mark(view);
     await view.runAsync();
     return true;
   } catch {
     return false; // the library named the rows otherwise: draw anew
+  }
+}
+
+/** Note the batch to mark; true where a view does not mark it yet. */
+function mark(view) {
+  try {
+    if (view.signal("picked") === picked) return false;
+    view.signal("picked", picked);
+    return true;
+  } catch {
+    return false; // this chart has no batch to mark
   }
 }
 
@@ -67,15 +83,10 @@ export function onPointed(listener) {
   listeners.push(listener);
 }
 
-/** Mark a batch in every chart that has one. */
+/** Mark a batch in every chart that has one; those still to be drawn take it then. */
 export function pick(batch) {
-  for (const { view } of drawn.values()) {
-    try {
-      view.signal("picked", batch).runAsync();
-    } catch {
-      // this chart has no batch to mark
-    }
-  }
+  picked = batch;
+  for (const { view } of drawn.values()) if (mark(view)) view.runAsync();
 }
 
 dark.addEventListener("change", () => {
