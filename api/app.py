@@ -24,7 +24,7 @@ from api.checks.controllers import CheckController
 from api.checks.service import Checks
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
-from api.lanes import Lanes, Processes
+from api.lanes import AnswerCache, Lanes, Processes, QuickWork
 from api.measurements.calibrations import Calibrations
 from api.measurements.controllers import MeasurementController
 from api.measurements.service import MeasuredRuns
@@ -38,9 +38,10 @@ from api.scenarios.controllers import ScenarioController
 from api.scenarios.service import Scenarios
 from api.services import Services, services
 from api.settings import Settings
-from api.store import Database, migrate
+from api.store import Database, Points, migrate
 from api.system.controllers import SystemController, version
 from api.system.guard import authorise
+from api.system.keys import Keys
 from api.system.metrics import Metrics
 from api.web import log
 from api.web.accept import before_request, query_names
@@ -139,7 +140,12 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     calibrations = Calibrations(database, settings, processes)
     lanes = Lanes(settings)
     asyncio.get_running_loop().set_default_executor(lanes)
-    app.state.services = Services(settings, database, calibrations, lanes, processes)
+    app.state.api_keys = Keys(database, settings.key_cache_s)
+    points = Points(settings, database)
+    answers = AnswerCache(settings.answer_cache_bytes)
+    app.state.services = Services(
+        settings, database, points, calibrations, lanes, processes, answers, QuickWork()
+    )
     app.state.metrics.watch(lanes)
     try:
         calibrations.start()
@@ -148,6 +154,7 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     finally:
         calibrations.stop()
         lanes.shutdown()
+        points.close()
         database.close()
 
 

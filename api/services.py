@@ -7,10 +7,10 @@ from typing import Any
 
 from litestar.connection import ASGIConnection
 
-from api.lanes import Lanes, Processes
+from api.lanes import AnswerCache, Lanes, Processes, QuickWork
 from api.measurements.calibrations import Calibrations
 from api.settings import Settings
-from api.store import Database
+from api.store import Database, Points
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,12 @@ class Services:
 
     settings: Settings
     database: Database
+    points: Points
     calibrations: Calibrations
     lanes: Lanes
     processes: Processes
+    answers: AnswerCache
+    quick: QuickWork
 
 
 def services(connection: ASGIConnection[Any, Any, Any, Any]) -> Services:

@@ -71,7 +71,13 @@ class Settings(BaseSettings):
         2, ge=1, le=64, description="worker processes for sweeps and refits, per process"
     )
     lane_waiting: int = Field(
-        4, ge=0, le=100, description="requests that wait for each place of a lane before 503"
+        8, ge=0, le=100, description="requests that wait for each place of a lane before 503"
+    )
+    answer_cache_bytes: int = Field(
+        16_000_000, ge=0, description="answers kept for the same question, per process [byte]"
+    )
+    key_cache_s: float = Field(
+        1.0, ge=0, le=60, description="time a valid API key is not looked up again [s]"
     )
     pool_size: int = Field(10, ge=1, le=100, description="database connections kept per process")
     idempotency_hours: int = Field(48, ge=1, description="how long an Idempotency-Key counts [h]")
@@ -111,7 +117,7 @@ class Settings(BaseSettings):
         """Whether the service migrates its database when it starts."""
         return self.sqlite_file is not None if self.auto_migrate is None else self.auto_migrate
 
-    @property
+    @cached_property
     def loopback(self) -> bool:
         """Whether the service can only be reached from its own machine."""
         if self.host == "localhost":
@@ -121,12 +127,12 @@ class Settings(BaseSettings):
         except ValueError:
             return False
 
-    @property
+    @cached_property
     def keys_required(self) -> bool:
         """Whether a request without an API key is refused."""
         return self.auth == "required" or not self.loopback
 
-    @property
+    @cached_property
     def hosts(self) -> frozenset[str]:
         """Accepted host names, lower case; empty accepts any."""
         if self.allowed_hosts:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat,
 from pydantic_core import PydanticCustomError
 
 from planner.workload.distributions import Tokens
-from planner.workload.fields import Count, Positive, Workload
+from planner.workload.fields import LEAST, Count, Positive, Workload
 
 __all__ = ["Count", "Positive"]
 
@@ -113,7 +113,7 @@ class LoraOptions(BaseModel):
 class EngineSettings(BaseModel):
     """What a command line says of an engine's memory; null is the engine's default."""
 
-    memory_fraction: Annotated[FiniteFloat, Field(gt=0, le=1)] | None = Field(
+    memory_fraction: Annotated[FiniteFloat, Field(ge=LEAST, le=1)] | None = Field(
         None,
         description="share of memory the engine plans with: gpu_memory_utilization, "
         "mem_fraction_static, kv_cache_free_gpu_memory_fraction",

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from planner.handover.checking import CheckQuestion
 from planner.handover.documents import MOST_BYTES
 from planner.scenario import Short
+from planner.workload.fields import LEAST
 
 MOST_FILES = 20
 Text = Annotated[str, Field(min_length=1, max_length=MOST_BYTES)]
@@ -25,6 +26,6 @@ class CheckQuery(BaseModel):
         default_factory=CheckQuestion, description="load and limits, and what files do not say"
     )
     baseline: Text | None = Field(None, description="text of the deployment that is replaced")
-    regression: Annotated[FiniteFloat, Field(gt=0, le=100)] = Field(
+    regression: Annotated[FiniteFloat, Field(ge=LEAST, le=100)] = Field(
         0.05, description="share by which a figure may be worse than the baseline's"
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from api.lanes.cache import AnswerCache
 from api.lanes.lane import Lane, LaneFull, Lanes
 from api.lanes.processes import Processes
+from api.lanes.quick import QuickWork
 
-__all__ = ["Lane", "LaneFull", "Lanes", "Processes"]
+__all__ = ["AnswerCache", "Lane", "LaneFull", "Lanes", "Processes", "QuickWork"]

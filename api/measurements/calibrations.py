@@ -85,6 +85,13 @@ class Calibrations:
         with using(calibration_of(self.document(workspace))):
             yield
 
+    def at_hand(self, workspace: str) -> str | None:
+        """Return the calibration as last read, None where it has to be refitted first."""
+        document = self.read.get(workspace, (0, ""))[1]
+        if document and _shipped_with(document) != shipped().edition:
+            return None
+        return document
+
     def last(self, workspace: str) -> str:
         """Return a workspace's calibration as last read; empty where nothing was measured."""
         document = self.read.get(workspace, (0, ""))[1]

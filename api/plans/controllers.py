@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from litestar import Controller, Request, Response, post
+from litestar import Controller, Response, post
 from litestar.di import NamedDependency
 from litestar.params import FromQuery, JSONBody
 
+from api.plans.repeated import AnyRequest, answer_again, remember
 from api.plans.schemas import RooflineQuery
 from api.plans.service import Plans
 from api.plans.tables import OFFERED
@@ -31,12 +30,21 @@ class PlanController(Controller):
     path = "/v1"
     tags = ["plans"]  # noqa: RUF012 - the framework's own protocol
 
-    @post("/plans", operation_id="createPlan", sync_to_thread=True, status_code=200, opt=READ)
-    def plan(
-        self, data: JSONBody[Scenario], plans: Service, advice: FromQuery[bool] = False
+    @post(
+        "/plans", operation_id="createPlan", status_code=200, opt=READ, before_request=answer_again
+    )
+    async def plan(
+        self,
+        request: AnyRequest,
+        data: JSONBody[Scenario],
+        plans: Service,
+        advice: FromQuery[bool] = False,
     ) -> Response[Plan]:
         """Answer one scenario without storing it; with `advice=true` its levers too."""
-        return as_json(plans.plan(data, advice))
+        answer = await plans.plan_bytes(data, advice)
+        if not plans.names.used:
+            await remember(request, answer)
+        return as_json(answer)
 
     @post(
         "/sweeps",
@@ -46,7 +54,7 @@ class PlanController(Controller):
         opt={**READ, "produces": OFFERED, "lane": "long"},
     )
     def sweep(
-        self, request: Request[Any, Any, Any], data: JSONBody[SweepRequest], plans: Service
+        self, request: AnyRequest, data: JSONBody[SweepRequest], plans: Service
     ) -> Response[SweepResult]:
         """Answer every combination of the axes as columns; Accept chooses JSON, CSV or Parquet."""
         kind = choose(request.headers.get("accept"), OFFERED)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 
 from api.catalog.names import Name, Names, is_own, label
 from api.catalog.own import OwnObjects
+from api.plans.quick import kind_of
 from api.plans.schemas import RooflineQuery
 from api.plans.work import answer_sweep
 from api.services import Services
@@ -35,6 +37,22 @@ class Plans:
         self.calibrations = services.calibrations
         self.calibrated = services.calibrations.used
         self.processes = services.processes
+        self.quick = services.quick
+
+    async def plan_bytes(self, scenario: Scenario, advice: bool) -> bytes:
+        """Return the plan of a scenario as JSON, with its levers if `advice`.
+
+        That of a deployment that is warm takes less time than handing it to a thread.
+        """
+        kind = None if advice else kind_of(scenario)
+        if kind is None:
+            return await asyncio.to_thread(lambda: _json(self.plan(scenario, advice)))
+
+        def work() -> bytes:
+            return self.quick.timed(kind, lambda: _json(self.plan(scenario, advice)))
+
+        fitted = self.calibrations.at_hand(self.names.workspace) is not None
+        return work() if fitted and self.quick.is_quick(kind) else await asyncio.to_thread(work)
 
     def plan(self, scenario: Scenario, advice: bool) -> Plan:
         """Return the plan of a scenario, with its levers if `advice`."""
@@ -121,6 +139,10 @@ class Plans:
         return call_planner(
             place, spec, accelerator, formats, query.batch, query.context, query.phase
         )
+
+
+def _json(plan: Plan) -> bytes:
+    return plan.model_dump_json().encode()
 
 
 def _rows(request: SweepRequest) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from litestar import Controller, Response, delete, get, post, put
 from litestar.di import NamedDependency
@@ -20,6 +20,9 @@ from planner.scenario import Scenario
 
 Number = Annotated[int, QueryParameter(ge=0, le=2**31 - 1, description="0 is the newest")]
 Stored = NamedDependency[Scenarios]
+Include = Annotated[
+    Literal["plan"] | None, QueryParameter(description="`plan`: the stored plan too")
+]
 Filter = Annotated[str | None, QueryParameter(max_length=200)]
 
 
@@ -61,14 +64,17 @@ class ScenarioController(Controller):
         known = (model and canonical_model(model), gpu and canonical_gpu(gpu))
         return scenarios.page(Filters(tag, *known, text, deleted), cursor, limit)
 
-    @get("/{scenario_id:str}", operation_id="getScenario", sync_to_thread=True)
-    def read(
-        self, scenario_id: FromPath[str], scenarios: Stored, if_none_match: IfNoneMatch = None
+    @get("/{scenario_id:str}", operation_id="getScenario")
+    async def read(
+        self,
+        scenario_id: FromPath[str],
+        scenarios: Stored,
+        include: Include = None,
+        if_none_match: IfNoneMatch = None,
     ) -> Response[StoredScenario]:
-        """Read a scenario; its ETag is the revision."""
-        scenario = scenarios.get(scenario_id)
-        body = scenario.model_dump_json().encode()
-        return tagged(if_none_match, body, etag(scenario.revision))
+        """Read a scenario, with its stored plan if asked; its ETag is the revision."""
+        body, revision = await scenarios.read(scenario_id, plan=include == "plan")
+        return tagged(if_none_match, body, etag(revision))
 
     @put("/{scenario_id:str}", operation_id="replaceScenario", sync_to_thread=True)
     def replace(

@@ -26,6 +26,9 @@ class StoredScenario(Answer):
     created_at: str
     updated_at: str
     deleted_at: str | None
+    plan: Plan | None = Field(
+        None, description="its plan as it was stored, with include=plan; null without"
+    )
 
 
 class ScenarioPage(Answer):

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from api.catalog.names import Names, canonical_gpu, canonical_model
 from api.catalog.own import ACCELERATOR, MODEL, OwnObjects
+from api.scenarios import reading
 from api.scenarios.differences import differences
 from api.scenarios.repository import Filters, ScenarioRepository
 from api.scenarios.schemas import (
@@ -48,6 +49,7 @@ class Scenarios:
 
     def __init__(self, services: Services, workspace: str) -> None:
         self.database = services.database
+        self.points = services.points
         self.settings = services.settings
         self.calibrated = services.calibrations.current
         self.workspace = workspace
@@ -73,6 +75,14 @@ class Scenarios:
             return StoredResponse(body.encode(), headers=headers)
 
         return write_once(self.database, once, make)
+
+    async def read(self, ident: str, *, plan: bool = False) -> tuple[bytes, int]:
+        """Return the document about a scenario, and its revision; deleted ones included."""
+        query = reading.WITH_PLAN if plan else reading.WITHOUT_PLAN
+        row = await self.points.one(query, {"workspace": self.workspace, "ident": ident})
+        if row is None:
+            raise not_found("scenario")
+        return reading.body_of(row, plan=plan), row.revision
 
     def get(self, ident: str) -> StoredScenario:
         """Return a scenario, deleted ones included."""

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from api.store.database import Database
+from api.store.points import Points
 
-__all__ = ["Database"]
+__all__ = ["Database", "Points"]

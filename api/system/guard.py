@@ -47,8 +47,11 @@ async def _identify(connection: ASGIConnection[Any, Any, Any, Any]) -> Caller:
     scheme, _, key = authorization.partition(" ")
     caller = None
     if scheme.lower() == "bearer" and key:
-        loop, find = asyncio.get_running_loop(), Keys(application.database).find
-        caller = await loop.run_in_executor(application.lanes["keys"], find, key.strip())
+        keys: Keys = connection.app.state.api_keys
+        caller = keys.cached(key.strip())
+        if caller is None:
+            loop = asyncio.get_running_loop()
+            caller = await loop.run_in_executor(application.lanes["keys"], keys.find, key.strip())
     if caller is None:
         raise Problem(401, "the API key is not valid", headers=CHALLENGE)
     return caller

@@ -22,6 +22,8 @@ class Caller:
 
     workspace: str
     scope: AccessScope
+    key_id: str | None = None
+    """Id of the API key, which is not the key; None without one."""
 
     def may(self, scope: AccessScope) -> bool:
         """Return whether the caller may do what needs `scope`."""

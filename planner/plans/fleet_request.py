@@ -8,9 +8,9 @@ from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from planner.plans.money import MOST_DAYS
 from planner.scenario import Count, EngineSettings, MachineFields, Positive, Short
-from planner.workload.fields import RequestLimits
+from planner.workload.fields import LEAST, RequestLimits
 
-Share = Annotated[FiniteFloat, Field(gt=0, le=1)]
+Share = Annotated[FiniteFloat, Field(ge=LEAST, le=1)]
 
 
 class FleetPool(EngineSettings, MachineFields):

@@ -49,7 +49,7 @@ class LargestRequest(BaseModel):
     host_memory_bytes: Size | None = Field(
         None, description="host memory for layers that the card does not hold [byte]"
     )
-    host_bytes_per_s: Annotated[FiniteFloat, Field(gt=0, le=1e14)] | None = Field(
+    host_bytes_per_s: Annotated[FiniteFloat, Field(ge=1.0, le=1e14)] | None = Field(
         None, description="host bandwidth [byte/s]"
     )
     percentile: Annotated[FiniteFloat, Field(ge=1, le=99)] = Field(

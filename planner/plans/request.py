@@ -17,7 +17,7 @@ from planner.scenario import (
     SpeculationOptions,
 )
 from planner.workload.distributions import Tokens
-from planner.workload.fields import Workload
+from planner.workload.fields import LEAST, Workload
 
 Several = Short | Annotated[list[Short], Field(min_length=1, max_length=20)]
 
@@ -33,7 +33,7 @@ class MoneyFields(Workload):
     price_days: Annotated[int, Field(ge=1, le=10_000)] = Field(
         MOST_DAYS, description="age past which a price on record is not used [day]"
     )
-    duty_cycle: Annotated[FiniteFloat, Field(gt=0, le=1)] = Field(
+    duty_cycle: Annotated[FiniteFloat, Field(ge=LEAST, le=1)] = Field(
         1.0, description="share of the month that accelerators are paid for"
     )
     api_usd_per_million_output: Positive | None = Field(

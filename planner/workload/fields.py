@@ -13,7 +13,9 @@ from pydantic import BaseModel, Field, FiniteFloat, model_validator
 from planner.workload.distributions import Length
 
 Count = Annotated[int, Field(ge=1, le=2**20)]
-Positive = Annotated[FiniteFloat, Field(gt=0, le=1e9)]
+LEAST = 1e-9
+"""Least of a quantity that is above zero: what divides by it stays finite."""
+Positive = Annotated[FiniteFloat, Field(ge=LEAST, le=1e9)]
 Percentile = Annotated[FiniteFloat, Field(ge=1, le=99.99)]
 
 DEMANDS = ("users", "concurrency_in_all", "requests_per_s")

@@ -126,9 +126,7 @@ def test_without_a_valid_key_every_route_but_health_is_401(
 
 
 def test_a_revoked_key_is_refused(keyed: Keyed) -> None:
-    from api.system.keys import Keys
-
-    keys = Keys(keyed.client.app.state.services.database)
+    keys = keyed.client.app.state.api_keys
     ident, key = keys.create("ours", "", "read")
     headers = {"Authorization": f"Bearer {key}"}
     assert keyed.client.get("/v1/about", headers=headers).status_code == 200

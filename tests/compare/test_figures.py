@@ -179,7 +179,7 @@ def test_labels_and_baseline() -> None:
         ({"baseline": 2}, "baseline: 2 is no index; accepted: 0 to 1"),
         ({"labels": ["a"]}, "labels: 1 given; accepted: 2, one each"),
         ({"baseline": -1}, "greater than or equal to 0"),
-        ({"usd_per_gpu_hour": {"one": 0.0}}, "greater than 0"),
+        ({"usd_per_gpu_hour": {"one": 0.0}}, "greater than or equal to 0.000000001"),
     ],
 )
 def test_impossible_requests(options: dict[str, Any], message: str) -> None:

@@ -8,11 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from planner.answer import Answer, Editions, NoteAnswer
 from planner.scenario import Scenario, Short
+from planner.workload.fields import LEAST
 
 MOST_SCENARIOS = 16
 
 Better = Literal["lower", "higher"]
-Price = Annotated[FiniteFloat, Field(gt=0, le=1e6)]
+Price = Annotated[FiniteFloat, Field(ge=LEAST, le=1e6)]
 Prices = Annotated[dict[str, Price], Field(max_length=500)]
 
 

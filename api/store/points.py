@@ -1,0 +1,62 @@
+"""Reading one row by its key: one statement, no transaction around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Engine, Executable, Row, StaticPool, create_engine, event
+from sqlalchemy.exc import OperationalError
+
+from api.settings import Settings
+from api.store.database import Database
+
+OneRow = Row[Any] | None
+
+
+class Points:
+    """Reads single rows.
+
+    SQLite finds a row by its key in less time than a thread takes to be woken: the event loop reads
+    it itself, on a connection that waits for no lock. Where it would have to wait, and on Postgres,
+    it is read in the lane of the request.
+    """
+
+    def __init__(self, settings: Settings, database: Database) -> None:
+        on_postgres = settings.sqlite_file is None
+        options = {"isolation_level": "AUTOCOMMIT"} if on_postgres else {}
+        self.engine = database.engine.execution_options(**options)
+        self.at_once = None if on_postgres else _impatient(settings)
+
+    async def one(self, query: Executable, parameters: Mapping[str, Any]) -> OneRow:
+        """Return the row of a query, None where there is none."""
+        if self.at_once is not None:
+            try:
+                return _one(self.at_once, query, parameters)
+            except OperationalError:  # locked: whoever waits for it has a thread
+                pass
+        return await asyncio.to_thread(_one, self.engine, query, parameters)
+
+    def close(self) -> None:
+        """Close the connection of the event loop."""
+        if self.at_once is not None:
+            self.at_once.dispose()
+
+
+def _one(engine: Engine, query: Executable, parameters: Mapping[str, Any]) -> OneRow:
+    with engine.connect() as connection:
+        row: OneRow = connection.execute(query, parameters).one_or_none()
+    return row
+
+
+def _impatient(settings: Settings) -> Engine:
+    """Return an engine of one connection, which only reads and waits for nobody."""
+    arguments = {"check_same_thread": False, "isolation_level": None, "timeout": 0}
+    engine = create_engine(settings.url, connect_args=arguments, poolclass=StaticPool)
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        connection.execute("PRAGMA query_only=ON")
+
+    return engine
