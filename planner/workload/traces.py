@@ -59,7 +59,7 @@ def read_trace(path: str | Path) -> Iterator[Event]:
             else:
                 yield from _csv(path, first, file)
     except (OSError, UnicodeDecodeError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
+        reason = (isinstance(error, OSError) and error.strerror) or "it is not text"
         raise InvalidTrace(f"trace: cannot read {str(path)!r}: {reason}; {ACCEPTED}") from None
 
 
