@@ -36,7 +36,7 @@ def at(document: Any, *path: str) -> Any:
 
 def count(value: Any, default: int = 1) -> int:
     """Return a count of an object, the default where it is none."""
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_REPLICAS:
         return default
