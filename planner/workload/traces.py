@@ -78,7 +78,7 @@ def _json_lines(path: Path, first: str, file: IO[str]) -> Iterator[Event]:
             try:
                 row = json.loads(line)
                 yield _json_event(row)
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError) as error:
                 raise _fault(path, number, line) from error
         number, line = number + 1, file.readline(MOST_LINE)
 
@@ -121,6 +121,8 @@ def _windows(path: Path, at: dict[str, int], file: IO[str]) -> Iterator[Event]:
                 if name in at and at[name] < len(cells) and cells[at[name]]:
                     lengths[name] = _figure(cells[at[name]])
             start, rate = _figure(cells[at["start_s"]]), _figure(cells[at["requests_per_s"]])
+            if rate < 0 or (before is not None and start <= before.at_s):
+                raise ValueError("a rate below nought, or a window that begins before the last")
         except (ValueError, IndexError) as error:
             raise _fault(path, number, ",".join(cells)) from error
         if before is not None:
