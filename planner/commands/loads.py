@@ -58,7 +58,7 @@ def _trace(path: str) -> list[int]:
         with Path(path).open(encoding="utf-8") as file:
             text = file.read(most + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
+        reason = (isinstance(error, OSError) and error.strerror) or "it is not text"
         raise InvalidLoad(f"cannot read {path!r}: {reason}; {LENGTHS}") from None
     if len(text) > most:
         raise InvalidLoad(f"{path!r} is too long; accepted: {MOST_REQUESTS} lengths, one a line")

@@ -1,7 +1,6 @@
 """Access logs: the rate of requests, and lengths and times where lines state them.
 
-Lines are JSON objects, or in the common log format with a time in brackets, after which a number
-is the request's time in seconds as nginx's $request_time writes it.
+Lines are JSON objects, or in the common log format with a time in brackets.
 """
 
 from __future__ import annotations
@@ -85,8 +84,9 @@ def _json_line(log: AccessLog, line: str) -> None:
     values = {name: _first(row, keys) for name, keys in NAMES.items()}
     if _request(log, str(row.get("status", 200)), values.pop("time")):
         for name, value in values.items():
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-                log.values.setdefault(name, []).append(float(value))
+            figure = _figure(value)
+            if figure is not None and figure > 0:
+                log.values.setdefault(name, []).append(figure)
 
 
 def _first(row: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
@@ -98,14 +98,24 @@ def _request(log: AccessLog, status: str, time: Any) -> bool:
         return False
     log.requests += 1
     seconds = _seconds(time)
-    if seconds is not None and math.isfinite(seconds):
+    if seconds is not None:
         log.times_s.append(seconds)
     return True
 
 
+def _figure(value: Any) -> float | None:
+    """Return a finite number, None where a value is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
 def _seconds(time: Any) -> float | None:
-    if isinstance(time, (int, float)) and not isinstance(time, bool):
-        return float(time)
+    if isinstance(time, (int, float)):
+        return _figure(time)
     try:
         text = str(time)
         parsed = datetime.strptime(text, _TIME) if "/" in text else datetime.fromisoformat(text)

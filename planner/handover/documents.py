@@ -75,9 +75,11 @@ def documents(text: str, first_line: int = 1) -> list[Any]:
     try:
         return list(_Builder(first_line).build(text))
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = first_line + (mark.line if mark else 0)
-        problem = getattr(error, "problem", None) or "a character that YAML does not have"
+        line, problem = first_line, None
+        if isinstance(error, yaml.MarkedYAMLError):
+            line += error.problem_mark.line if error.problem_mark else 0
+            problem = error.problem
+        problem = problem or "a character that YAML does not have"
         raise Unreadable(f"line {line}: not YAML: {' '.join(str(problem).split())}") from None
 
 

@@ -36,7 +36,7 @@ def at(document: Any, *path: str) -> Any:
 
 def count(value: Any, default: int = 1) -> int:
     """Return a count of an object, the default where it is none."""
-    if isinstance(value, str) and value.isdigit():
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_REPLICAS:
         return default
@@ -118,7 +118,7 @@ def container_worker(
         return None
     worker.strings, worker.pinned = strings, is_pinned(image)
     if not words:
-        worker.line = line_of(container, "image", getattr(container, "line", 1))
+        worker.line = line_of(container, "image")
     worker.gpus, worker.gpus_line = requested(container)
     worker.probes = list(_probes(container))
     return worker
@@ -144,7 +144,7 @@ def requested(container: Mapping[Any, Any]) -> tuple[int | None, int]:
         for name in resources:
             if name in names or name == "gpu":
                 return count(resources[name], 0), line_of(resources, name)
-    return None, line_of(container, "resources", getattr(container, "line", 1))
+    return None, line_of(container, "resources")
 
 
 def _probes(container: Mapping[Any, Any]) -> Iterator[Probe]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.handover.arguments import Fault, Given, Parsed, parser_of
+from planner.handover.documents import documents, line_of
 from planner.handover.facts import EngineStart, engine_facts, image_of, read_facts, started_engines
 from planner.handover.shell import Word, script
 
@@ -196,8 +197,6 @@ def _read_config(worker: Worker, facts: EngineStart, files: Mapping[str, tuple[s
         why = "the file it names is not at hand: give it as another FILE"
         worker.parsed.faults.append(Fault(one.line, one.text, why))
         return
-    from planner.handover.documents import documents
-
     for document in documents(content[0], content[1]):
         if isinstance(document, Mapping):
             add_config(worker, facts, document)
@@ -208,19 +207,17 @@ def add_config(worker: Worker, facts: EngineStart, document: Mapping[str, Any]) 
 
     A flag wins over the file, but TensorRT-LLM's file over its flags where both say something.
     """
-    lines = getattr(document, "lines", {})
     for key, value in document.items():
-        line = lines.get(key, 1)
+        line = line_of(document, key)
         if key not in facts.config["known"]:
             worker.parsed.faults.append(
                 Fault(line, str(key)[:80], "is no key of its configuration")
             )
         elif isinstance(value, Mapping):
-            inner = getattr(value, "lines", {})
             for part, content in value.items():
                 name = f"{key}.{part}"
                 text = f"{name}: {str(content)[:80]}"
-                worker.parsed.given[name] = Given(name, content, inner.get(part, line), text)
+                worker.parsed.given[name] = Given(name, content, line_of(value, part, line), text)
         else:
             worker.parsed.given[key] = Given(key, value, line, f"{key}: {str(value)[:80]}")
 

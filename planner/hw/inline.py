@@ -141,7 +141,7 @@ def read_fields(path: str | Path) -> dict[str, object]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        reason = (isinstance(error, OSError) and error.strerror) or "not UTF-8 text"
         raise InvalidAccelerator(f"gpu: cannot read {path.name!r}: {reason}") from None
     try:
         data = _parse(path.suffix.lower(), text)

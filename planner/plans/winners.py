@@ -343,7 +343,7 @@ def summary(candidate: Candidate, gpus: int, workers: int, serving: answer.Servi
     if candidate.feeding:
         apart = _split_text(candidate.feeding.deployment.sharding)
         text += f" + {_many(workers, 'prefill worker')} × {apart}"
-    return f"{text}, {serving.concurrency} requests in flight each"
+    return f"{text}, {_many(serving.concurrency, 'request')} in flight each"
 
 
 def _many(count: int, noun: str) -> str:

@@ -84,15 +84,6 @@ def saturation_intensity(step: Step, context: float, queries: float = 1.0) -> fl
     return flops / moved if moved > 0 else math.inf
 
 
-def crossover_batch(step: Step, context: float, queries: float = 1.0) -> int | None:
-    """Return the smallest batch whose total compute time reaches its total memory time.
-
-    None where compute never catches up. Compute time is proportional to the batch; memory time is
-    the weights' (concave in the batch where experts are routed) plus a share proportional to it.
-    """
-    return _search(step, queries).crossover_batch(context_axis(step, (context,), queries))
-
-
 def _reason(crossover: int | None, saturation: float, ridge: float) -> str:
     if crossover is None:
         why = f"intensity saturates at {saturation:.3g} FLOP/byte, the ridge is {ridge:.3g}"
@@ -148,7 +139,11 @@ class BatchSearch:
         return max(totals, key=lambda name: totals[name])
 
     def crossover_batch(self, of_context: ContextFigures) -> int | None:
-        """Return the smallest batch at which arithmetic takes as long as traffic, or None."""
+        """Return the smallest batch at which arithmetic takes as long as traffic, or None.
+
+        Compute time is proportional to the batch; memory time is the weights' (concave in the batch
+        where experts are routed) plus a share proportional to it.
+        """
         compute, memory = of_context.compute_s, of_context.memory_s
 
         def balance(figures: BatchFigures) -> tuple[Array, Array]:

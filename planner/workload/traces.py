@@ -12,8 +12,10 @@ import csv
 import gzip
 import io
 import json
+import math
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -58,8 +60,8 @@ def read_trace(path: str | Path) -> Iterator[Event]:
                 yield from _json_lines(path, first, file)
             else:
                 yield from _csv(path, first, file)
-    except (OSError, UnicodeDecodeError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error, csv.Error) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or "it is not text"
         raise InvalidTrace(f"trace: cannot read {str(path)!r}: {reason}; {ACCEPTED}") from None
 
 
@@ -76,15 +78,17 @@ def _json_lines(path: Path, first: str, file: IO[str]) -> Iterator[Event]:
             try:
                 row = json.loads(line)
                 yield _json_event(row)
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError) as error:
                 raise _fault(path, number, line) from error
         number, line = number + 1, file.readline(MOST_LINE)
 
 
 def _json_event(row: dict[str, Any]) -> Event:
     if "input_length" in row:  # Mooncake counts milliseconds
-        return Event(float(row["timestamp"]) / 1e3, row["input_length"], row["output_length"])
-    return Event(_seconds(row["timestamp"]), row["input_tokens"], row["output_tokens"])
+        at_s = _figure(row["timestamp"]) / 1e3
+        return Event(at_s, _figure(row["input_length"]), _figure(row["output_length"]))
+    tokens = _figure(row["input_tokens"]), _figure(row["output_tokens"])
+    return Event(_seconds(row["timestamp"]), *tokens)
 
 
 def _csv(path: Path, first: str, file: IO[str]) -> Iterator[Event]:
@@ -96,7 +100,8 @@ def _csv(path: Path, first: str, file: IO[str]) -> Iterator[Event]:
         for number, cells in enumerate(csv.reader(file), 2):
             try:
                 if cells:
-                    yield Event(_seconds(cells[when]), float(cells[inputs]), float(cells[outputs]))
+                    tokens = _figure(cells[inputs]), _figure(cells[outputs])
+                    yield Event(_seconds(cells[when]), *tokens)
             except (ValueError, IndexError) as error:
                 raise _fault(path, number, ",".join(cells)) from error
     elif {"start_s", "requests_per_s"} <= set(at):
@@ -108,40 +113,46 @@ def _csv(path: Path, first: str, file: IO[str]) -> Iterator[Event]:
 def _windows(path: Path, at: dict[str, int], file: IO[str]) -> Iterator[Event]:
     """Yield windows; a length that is left out is the last one given."""
     lengths = {"isl_mean": 0.0, "osl_mean": 0.0}
-    before: tuple[float, float] | None = None
+    before: Event | None = None
     width = 0.0
     for number, cells in enumerate(csv.reader(file), 2):
         try:
             for name in lengths:
                 if name in at and at[name] < len(cells) and cells[at[name]]:
-                    lengths[name] = float(cells[at[name]])
-            start, rate = float(cells[at["start_s"]]), float(cells[at["requests_per_s"]])
+                    lengths[name] = _figure(cells[at[name]])
+            start, rate = _figure(cells[at["start_s"]]), _figure(cells[at["requests_per_s"]])
+            if rate < 0 or (before is not None and start <= before.at_s):
+                raise ValueError("a rate below nought, or a window that begins before the last")
         except (ValueError, IndexError) as error:
             raise _fault(path, number, ",".join(cells)) from error
         if before is not None:
-            width = start - before[0]
-            yield _window(before, lengths, width)
-        before = (start, rate)
+            width = start - before.at_s
+            yield _over(before, width)
+        before = Event(start, lengths["isl_mean"], lengths["osl_mean"], rate)
     if before is not None and width:
-        yield _window(before, lengths, width)
+        yield _over(before, width)
 
 
-def _window(start: tuple[float, float], lengths: dict[str, float], width: float) -> Event:
-    at_s, rate = start
-    return Event(at_s, lengths["isl_mean"], lengths["osl_mean"], rate * width, width)
+def _over(rate: Event, width: float) -> Event:
+    """Return the requests of a window from those of a second."""
+    return replace(rate, count=rate.count * width, over_s=width)
+
+
+def _figure(value: Any) -> float:
+    """Return a finite figure; raises ValueError or TypeError for what is none."""
+    read = float(value)
+    if not math.isfinite(read):
+        raise ValueError(value)
+    return read
 
 
 def _seconds(value: object) -> float:
-    if isinstance(value, int | float):
-        return float(value)
-    text = str(value).strip()
+    """Return a time in seconds; a date without an offset is taken in UTC."""
     try:
-        return float(text)
+        return _figure(value)
     except ValueError:
-        whole, dot, fraction = text.partition(".")
-        digits = fraction.rstrip("Z")
-        read = datetime.fromisoformat(whole.rstrip("Z")).replace(tzinfo=UTC)
-        return read.timestamp() + (float(f"0.{digits}") if dot and digits.isdigit() else 0.0)
+        read = datetime.fromisoformat(str(value).strip())
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
 
 
 def _fault(path: Path, number: int, line: str) -> InvalidTrace:

@@ -65,7 +65,7 @@ def gather(events: Iterable[Event], seconds: float, limits: Sequence[float] = ()
     for event in events:
         if start is None:
             start = event.at_s
-        for at_s, count in _spread(event, seconds, start):
+        for at_s, count in _spread(event, seconds):
             window = int((at_s - start) // seconds)
             if window < 0:
                 raise InvalidWindows(
@@ -93,11 +93,10 @@ def gather(events: Iterable[Event], seconds: float, limits: Sequence[float] = ()
     return Windows(seconds, *(table[:, :, i] for i in range(5)))
 
 
-def _spread(event: Event, seconds: float, start: float) -> Iterable[tuple[float, float]]:
+def _spread(event: Event, seconds: float) -> Iterable[tuple[float, float]]:
     """Return what an event puts into windows: one request, or a share of many in each."""
     if not event.over_s:
         return ((event.at_s, event.count),)
     pieces = max(1, round(event.over_s / seconds))
     width = event.over_s / pieces
-    del start
     return tuple((event.at_s + (i + 0.5) * width, event.count / pieces) for i in range(pieces))

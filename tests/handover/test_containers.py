@@ -48,6 +48,8 @@ def read(text: str) -> Any:
         ("12", 1, 12),
         ("1.5", 7, 7),
         ("", 7, 7),
+        ("9" * 5000, 7, 7),
+        ("¹", 7, 7),  # a digit to Unicode, and to no int
         (True, 7, 7),  # YAML's `yes`, which is no count
         (-1, 7, 7),
         (2.0, 7, 7),

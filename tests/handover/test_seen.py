@@ -119,6 +119,15 @@ def test_a_log_completes_the_metrics() -> None:
     assert (metered.isl, metered.seconds) == (700, 5.0)
 
 
+@pytest.mark.parametrize("odd", ["Infinity", "NaN", "1" + "0" * 400, "true", "[1]", "-5", '"x"'])
+def test_figures_of_a_log_that_are_none_do_not_count(odd: str) -> None:
+    """Whatever an access log holds: a line is a request, and its odd figures are left out."""
+    good = '{"status": 200, "ts": 5.0, "prompt_tokens": 70}'
+    log = access_log([good, f'{{"status": 200, "ts": {odd}, "prompt_tokens": {odd}}}'], "log")
+    assert (log.requests, log.mean("isl"), log.spread("isl")) == (2, 70, None)
+    assert len(log.times_s) == (2 if odd == "-5" else 1)
+
+
 @pytest.mark.parametrize("text", ["process_cpu_seconds_total 3\n", "up 1\n"])
 def test_metrics_of_no_engine(text: str) -> None:
     with pytest.raises(Unreadable, match=r"^metrics: of no engine known here; accepted: vllm"):

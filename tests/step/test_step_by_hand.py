@@ -23,7 +23,7 @@ from planner.models.spec import ModelSpec
 from planner.step.breakdown import breakdown, kernel_work
 from planner.step.coefficients import InseparableKernel, Layout, is_cached
 from planner.step.evaluator import Step, make_step
-from planner.step.limits import crossover_batch, limits, saturation_intensity
+from planner.step.limits import limits, saturation_intensity
 from planner.step.model_steps import model_step, prompt_context, prompt_points
 from planner.step.parallel import Sharding
 from planner.step.ridges import ridges
@@ -250,7 +250,7 @@ def test_crossover(context: int, batch: int | None) -> None:
     if batch is not None:
         exact = 100 * 603_136 / (603_136 - (25_600 - 1_024) * context)
         assert batch == math.ceil(exact - 1e-9)
-    assert crossover_batch(step_of(), float(context)) == batch
+    assert limits(step_of(), float(context)).crossover_batch == batch
 
 
 def test_limits_at_a_context() -> None:
