@@ -46,6 +46,13 @@ def _share(cell: str) -> float:
     return number
 
 
+def _size(cell: str) -> float:
+    number = float(cell)
+    if not 0 <= number < float("inf"):
+        raise ValueError(cell)
+    return number
+
+
 def _switch(cell: str) -> bool:
     try:
         return {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}[
@@ -66,6 +73,8 @@ def _lora(cell: str) -> Lora:
 
 _CELLS: Mapping[str, Any] = {
     "memory_fraction": _share,
+    "kv_pool_bytes": _size,
+    "kv_offload_bytes": _size,
     "prefix_caching": _switch,
     "chunked_prefill": _switch,
     "vision": _switch,
@@ -74,6 +83,8 @@ _CELLS: Mapping[str, Any] = {
 }
 _ACCEPTED = {
     "memory_fraction": "a share above 0, 1 at most",
+    "kv_pool_bytes": "bytes, 0 or more",
+    "kv_offload_bytes": "bytes, 0 or more",
     "prefix_caching": "on or off",
     "chunked_prefill": "on or off",
     "vision": "on or off",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+from planner.models.attention import Attention
 from planner.models.layers import grouped
 from planner.models.parts import Block, LayerGroup
 from planner.models.quantization import read_quantization
@@ -49,6 +52,19 @@ def read_context(reader: ConfigReader) -> int | None:
     return reader.size(*CONTEXT, *LONGEST) if reader.has(*CONTEXT, *LONGEST) else None
 
 
+def _filled(block: Block, longest: int | None) -> Block:
+    """Return a layer without a window that no sequence of `longest` tokens can fill."""
+    if longest is None:
+        return block
+    mixers = tuple(
+        replace(part, window=math.inf)
+        if isinstance(part, Attention) and longest <= part.window < math.inf
+        else part
+        for part in block.mixers
+    )
+    return replace(block, mixers=mixers) if mixers != block.mixers else block
+
+
 def assemble(
     reader: ConfigReader,
     blocks: Iterable[Block] | tuple[LayerGroup, ...],
@@ -66,7 +82,10 @@ def assemble(
     `tied` is the default of tie_word_embeddings, which counts if the class `ties` at all; `fields`
     are other fields of ModelSpec.
     """
-    items = tuple(blocks)
+    longest = read_context(reader)
+    items = tuple(
+        item if isinstance(item, LayerGroup) else _filled(item, longest) for item in blocks
+    )
     groups = tuple(item for item in items if isinstance(item, LayerGroup))
     return ModelSpec(
         id="",
@@ -79,6 +98,6 @@ def assemble(
         quantization=read_quantization(reader),
         head_params=head_params,
         other_params=hidden if other_params is None else other_params,
-        max_context=read_context(reader),
+        max_context=longest,
         **fields,
     )

@@ -66,6 +66,8 @@ class Moe:
     """Fields that may hold an expert's width."""
     shared_width: tuple[str, ...] = ()
     """Fields that may hold the shared expert's whole width; else count × expert width."""
+    shared_each: tuple[str, ...] = ()
+    """Fields that may hold the width of each shared expert; else that of a routed one."""
     shared_gate: bool = False
     shared_bias: Switch = False
     norm: bool = False
@@ -279,6 +281,8 @@ def _shared_width(reader: ConfigReader, moe: Moe, width: int) -> int:
     count = reader.optional_size(
         "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"
     )
+    if moe.shared_each and reader.has(*moe.shared_each):
+        width = reader.size(*moe.shared_each)
     return (count or 0) * width
 
 

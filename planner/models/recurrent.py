@@ -63,7 +63,8 @@ class Convolution:
 
     def window(self, ways: float = math.inf) -> State:
         """Return the inputs a sequence keeps, which tensor parallelism splits `ways` ways."""
-        return State(self.elements, ways, self.channels * (self.taps - 1))
+        rows = self.taps - 1 if self.rows in (None, self.taps) else self.rows
+        return State(self.elements, ways, self.channels * (rows or 0))
 
 
 class RecurrentMixer(Mixer):

@@ -36,15 +36,10 @@ def full(reader: ConfigReader, layers: int) -> list[float]:
 
 
 def window_size(reader: ConfigReader, default: float = math.inf) -> float:
-    """Return `sliding_window`: null or zero is none, missing is `default` [token].
-
-    One that no sequence of the model's context can fill is none either.
-    """
+    """Return `sliding_window`: null or zero is none, missing is `default` [token]."""
     if not reader.has(*SIZES):
         return math.inf if any(reader.stated(name) for name in SIZES) else default
-    window = reader.size(*SIZES, zero=True) or math.inf
-    longest = reader.optional_size("max_position_embeddings")
-    return math.inf if longest and window >= longest else window
+    return reader.size(*SIZES, zero=True) or math.inf
 
 
 def uniform(default: float = math.inf) -> Windows:

@@ -14,15 +14,14 @@ WITHOUT_LIMIT = 2**24
 
 
 def memory_fields(
-    deployment: Deployment, limits: DecodeLimits, fit: int, least: int
+    deployment: Deployment, limits: DecodeLimits, context: int, fit: int, least: int
 ) -> dict[str, Any]:
     """Return the fields of the memory answer.
 
-    `fit` sequences of the largest context fit; `least` is the smallest batch of the question.
+    `fit` sequences of the largest `context` fit; `least` is the smallest batch of the question.
     """
     memory = deployment.memory
     crossover = limits.crossover_batch
-    cap = memory.max_sequences * memory.attention_dp
     most = deployment.spec.max_context or WITHOUT_LIMIT
     return {
         "fits": fit >= least,
@@ -39,7 +38,7 @@ def memory_fields(
         "kv_pool_bytes_per_gpu": max(0.0, memory.kv_pool_bytes_per_gpu),
         "kv_pool_tokens": memory.kv_pool_tokens,
         "max_batch": fit,
-        "binds": "engine_cap" if fit == cap else "memory",
+        "binds": "engine_cap" if fit and memory.capped(context) else "memory",
         "max_context": memory.max_context(least, most),
         "crossover_fits": None if crossover is None else crossover <= fit,
         "settings": [

@@ -55,7 +55,7 @@ def plan_deployment(
         "scenario": _filled(scenario, deployment, batches, contexts),
         "verdict": {"fits": fit >= (max(scenario.batch) if scenario.batch else 1), "meets": meets},
         "limits": _limits(limits),
-        "memory": memory_fields(deployment, limits, fit, min(batches)),
+        "memory": memory_fields(deployment, limits, context, fit, min(batches)),
         "points": _points(figures, batches, contexts),
         "serving": _serving(scenario, deployment),
         "kernels": kernel_rows(deployment, passes),

@@ -200,7 +200,7 @@ def test_full_rank_decays_and_gates() -> None:
     """Ling 2.5: 256×512 each where Kimi's have a rank of 64: 256·64 + 64·512."""
     full, low = FullRankDelta(256, 8, 64, 4), KimiDelta(256, 8, 64, 4)
     assert part_params(full) - part_params(low) == 2 * (256 * 512 - 256 * 64 - 64 * 512)
-    assert full.states() == low.states() == (State(8 * 64 * 64, 8), State(3 * 512 * 4, 8))
+    assert full.states() == low.states() == (State(8 * 64 * 64, 8), State(3 * 512 * 4, 8, 3 * 512 * 3))
 
 
 def test_streams_weighed_without_mixing() -> None:
@@ -217,7 +217,7 @@ def test_low_rank_weights_of_residual_streams() -> None:
 def test_hashed_ngrams_look_back_over_a_dilated_convolution() -> None:
     """Three taps, two tokens apart: 4 rows of 1024 channels; keys of 4 streams, one value."""
     part = HashedNgrams(256, 4, width=128, taps=3, dilation=2)
-    assert part.states() == (State(4 * 1024, 1),)
+    assert part.states() == (State(4 * 1024, 1, 4 * 1024),)
     assert part_params(part) == 128 * (1024 + 256) + 3 * 1024 + 3 * 1024
     (scan,) = part.core_kernels(BF16)
     assert scan.flops_per_token == 2 * 3 * 1024

@@ -31,6 +31,8 @@ from planner.models.windows import slides, window_size
 
 _TRAITS = Traits(latent=True, qkv_bias="attention_bias", moe=Moe(correction=True))
 
+_SHARED = ("shared_experts_intermediate_size",)
+
 
 @dataclass(frozen=True, slots=True)
 class JointGateLatent(LatentAttention):
@@ -141,11 +143,12 @@ def read_dots3(reader: ConfigReader) -> ModelSpec:
     """Read a dots3: latent attention, sparse or sliding; `per_layer_config` sizes some layers."""
     shape = read_shape_of_latents(reader)
     kinds = reader.pattern(shape.layers, "layer_types") or ["indexed_attention"] * shape.layers
+    traits = replace(_TRAITS, moe=Moe(correction=True, shared_each=_SHARED))
     per_layer = reader.nested("per_layer_config") or ConfigReader({}, "per_layer_config.")
     window = window_size(reader, 512)
     indexer = read_indexer(reader, shape)
     blocks = []
-    for index, (kind, mlp) in enumerate(zip(kinds, mlps(reader, shape), strict=True)):
+    for index, (kind, mlp) in enumerate(zip(kinds, mlps(reader, shape, traits), strict=True)):
         own = per_layer.nested(f"{index:02d}", str(index))
         view = reader if own is None else ConfigReader(own.config, own.path, reader, inherits=True)
         heads = view.size("num_attention_heads")

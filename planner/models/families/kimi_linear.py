@@ -26,6 +26,7 @@ from planner.models.spec import ModelSpec
 _TRAITS = Traits(
     latent=True,
     ties=False,
+    qkv_bias="attention_bias",
     moe=Moe(correction=True),
     defaults={
         "v_head_dim": 128,

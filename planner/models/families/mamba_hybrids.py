@@ -167,6 +167,11 @@ def read_zamba2(reader: ConfigReader) -> ModelSpec:
     hidden = reader.size("hidden_size")
     mamba = _zamba_mamba(reader, hidden)
     plain = Block((mamba,), other_params=hidden)
+    if not reader.tied(default=True):
+        raise ConfigError(
+            f"{reader.path}tie_word_embeddings: false; accepted: true, as the reference"
+            " implementation unshares the blocks with the embedding"
+        )
     used = 0
     blocks: list[Block] = []
     shared = reader.size("num_mem_blocks", default=1)

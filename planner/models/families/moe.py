@@ -178,7 +178,9 @@ _QWEN3_MOE = Traits(
     moe=Moe(),
     defaults={"num_key_value_heads": 4},
 )
-_HUNYUAN_V1 = Traits(qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="head", moe=Moe())
+_HUNYUAN_V1 = Traits(
+    qkv_bias=_BIAS, out_bias=_BIAS, qk_norm="head", moe=Moe(), defaults={"num_shared_expert": 1}
+)
 _BAILING = Traits(
     qkv_bias="use_qkv_bias",
     out_bias="use_bias",
