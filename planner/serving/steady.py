@@ -27,11 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
-from planner.calibration import Calibration, Subject
 from planner.deployment import Deployment
 from planner.engines.memory import Memory
 from planner.roofline import Array, Numeric
@@ -72,15 +70,17 @@ class Queueing:
     @classmethod
     def of(cls, deployment: Deployment) -> Queueing:
         """Return the figures of a deployment."""
-        tags = tuple(deployment.subject.tags.items())
-        first, layer, burst, wait, ahead, together, scale = _arrival(deployment.calibration, tags)
+        figures, subject = deployment.calibration, deployment.subject
+        first, layer, burst, wait, ahead, together = (
+            figures.number(name, subject) for name in ARRIVAL
+        )
         return cls(
             first + layer * deployment.spec.layers,
             burst,
             wait * deployment.tokens_per_step,
             ahead,
             together,
-            scale,
+            figures.scale(subject, START),
         )
 
     def before(self, running: Array) -> Array:
@@ -110,14 +110,6 @@ START = "start"
 """Kind of the scale on TTFT."""
 
 ARRIVAL = ("first", "layer", "burst", "wait", "ahead", "together")
-
-
-@lru_cache(maxsize=4096)
-def _arrival(calibration: Calibration, tags: tuple[tuple[str, str], ...]) -> tuple[float, ...]:
-    """Return the figures of `ARRIVAL` for a subject, and its factor on TTFT; kept."""
-    subject = Subject(dict(tags))
-    numbers = (calibration.number(name, subject) for name in ARRIVAL)
-    return *numbers, calibration.scale(subject, START)
 
 
 @dataclass(frozen=True, slots=True)
