@@ -94,6 +94,10 @@ class Calibration:
             scale=self.scale(subject, phase),
         )
 
+    def interval(self, quantity: str, subject: Subject) -> tuple[float, float]:
+        """Return the factors from a predicted time to its p10 and p90 [-]; kept."""
+        return _interval(self, quantity, tuple(subject.tags.items()))
+
     def scale(self, subject: Subject, kind: str) -> float:
         """Return the factor on a whole step (decode or prompt) or on TTFT (start) [-]."""
         value = _value(self, SCALE, tuple(subject.tags.items()), kind)
@@ -113,6 +117,13 @@ def _efficiency(
 ) -> Efficiency:
     """Return what items reach, kept: the splits of a model have the same items and tags."""
     return calibration.looked_up(items, Subject(dict(tags)), phase)
+
+
+@lru_cache(maxsize=4096)
+def _interval(
+    calibration: Calibration, quantity: str, tags: tuple[tuple[str, str], ...]
+) -> tuple[float, float]:
+    return calibration.intervals.of_case(quantity, Subject(dict(tags)))
 
 
 @lru_cache(maxsize=4096)

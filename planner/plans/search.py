@@ -34,7 +34,7 @@ class Searched:
         self.refused[gpu] = (count + 1, reason)
 
 
-MOST_WHOLE = 4000
+MOST_WHOLE = 6000
 """Options beyond which a search goes in two rounds [-]."""
 SECOND_ROUND = 8
 """Accelerators of the second round [-]."""

@@ -164,7 +164,8 @@ FEATURES = ("compute_s", "memory_s", "launches", "visits")
 
 def _points(features: Features, at: int, parts: int) -> Features:
     """Return one of so many equal parts of the points."""
-    return Features(*(np.split(getattr(features, n), parts, axis=1)[at] for n in FEATURES))
+    size = features.compute_s.shape[1] // parts
+    return Features(*(getattr(features, n)[:, at * size : (at + 1) * size] for n in FEATURES))
 
 
 def _chosen(features: Features, items: Bools) -> Features:
