@@ -154,7 +154,7 @@ class Deployment:
 
     def interval(self, quantity: str = "tpot") -> tuple[float, float]:
         """Return the factors from p50 to p10 and p90 of a time: tpot or ttft [-]."""
-        return self.calibration.intervals.of_case(quantity, self.subject)
+        return self.calibration.interval(quantity, self.subject)
 
 
 def deployment_of(scenario: Scenario) -> Deployment:

@@ -12,7 +12,6 @@ import numpy as np
 
 from planner.calibration.intervals import Intervals
 from planner.calibration.subject import PHASED, PROMPT, Subject
-from planner.roofline import Array
 from planner.step.timing import Efficiency, Item
 
 EDITION = "2026-12-01"
@@ -95,17 +94,21 @@ class Calibration:
             scale=self.scale(subject, phase),
         )
 
+    def interval(self, quantity: str, subject: Subject) -> tuple[float, float]:
+        """Return the factors from a predicted time to its p10 and p90 [-]; kept."""
+        return _interval(self, quantity, tuple(subject.tags.items()))
+
     def scale(self, subject: Subject, kind: str) -> float:
         """Return the factor on a whole step (decode or prompt) or on TTFT (start) [-]."""
-        found = self.parameters[SCALE].of(subject, kind)
-        return 1.0 if found is None else found
+        value = _value(self, SCALE, tuple(subject.tags.items()), kind)
+        return 1.0 if value is None else value
 
     def number(self, name: str, subject: Subject) -> float:
         """Return a figure of how an engine lets requests in: first [s], burst, wait [-]."""
-        found = self.parameters[QUEUEING].of(subject, name)
-        if found is None:
+        value = _value(self, QUEUEING, tuple(subject.tags.items()), name)
+        if value is None:
             raise KeyError(name)
-        return found
+        return value
 
 
 @lru_cache(maxsize=4096)
@@ -114,6 +117,21 @@ def _efficiency(
 ) -> Efficiency:
     """Return what items reach, kept: the splits of a model have the same items and tags."""
     return calibration.looked_up(items, Subject(dict(tags)), phase)
+
+
+@lru_cache(maxsize=4096)
+def _interval(
+    calibration: Calibration, quantity: str, tags: tuple[tuple[str, str], ...]
+) -> tuple[float, float]:
+    return calibration.intervals.of_case(quantity, Subject(dict(tags)))
+
+
+@lru_cache(maxsize=4096)
+def _value(
+    calibration: Calibration, parameter: str, tags: tuple[tuple[str, str], ...], kind: str
+) -> float | None:
+    """Return a parameter that is of no item, kept: the splits of a model have the same tags."""
+    return calibration.parameters[parameter].of(Subject(dict(tags)), kind)
 
 
 @lru_cache(maxsize=4096)

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.deployment import Deployment
+from planner.plans.curves import Curve
 from planner.plans.money import Tariff
+from planner.plans.question import Question
 from planner.plans.sizing import RequiredLoad, Sizing
+from planner.plans.uncertainty import Spread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,3 +91,49 @@ def feeding_workers(feeding: Feeding | None, rate: float) -> int:
     if feeding is None:
         return 0
     return max(1, math.ceil(rate * feeding.prompt_s / feeding.busy * (1 - 1e-9)))
+
+
+def within_means(question: Question, candidate: Candidate) -> bool:
+    """Return whether an option takes no more GPUs or money than there is."""
+    most = question.most_gpus(candidate.tariff)
+    return most is None or candidate.gpus <= most
+
+
+def sized(
+    question: Question,
+    deployment: Deployment,
+    engine: str | None,
+    feeding: Feeding | None,
+    curve: Curve,
+    tariff: Tariff | None,
+    transfer: float = 0.0,
+) -> Candidate:
+    """Return an option with the number that the demand needs; without one, that there is."""
+    aim = question.wanted
+    sizing = Sizing(curve, Spread.of(deployment), aim)
+    load = sizing.most(question.z)
+    candidate = Candidate(deployment, engine, feeding, sizing, load, 0, tariff, transfer)
+    if load.served <= 0:
+        return candidate
+    most = question.most_gpus(tariff)
+    if aim.demand:
+        replicas = sizing.replicas_for(load) or 0
+    elif most is None:
+        replicas = 1
+    else:
+        replicas = _fitting(candidate, most)
+    return Candidate(deployment, engine, feeding, sizing, load, replicas, tariff, transfer)
+
+
+def _fitting(candidate: Candidate, most: int) -> int:
+    """Return the replicas that `most` GPUs hold, with the workers that feed them [-]."""
+    each = candidate.deployment.sharding.gpus
+    replicas, feeding = most // each, candidate.feeding
+    if feeding is None:
+        return replicas
+    worker = feeding.deployment.sharding.gpus
+    while replicas and (
+        replicas * each + feeding_workers(feeding, replicas * candidate.rate) * worker > most
+    ):
+        replicas -= 1
+    return replicas

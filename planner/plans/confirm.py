@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.deployment import Deployment
 from planner.plans.candidate import Candidate
-from planner.plans.search import Question
+from planner.plans.question import Question
 from planner.plans.serving import clients_of, hit_of
 from planner.plans.sized import RequestTimes, Simulated
 from planner.plans.winners import scenario_of

@@ -77,7 +77,7 @@ def whole_loads(most: int, count: int = LOADS) -> Array:
 
 
 def _spread(most: Array, count: int) -> Array:
-    """Return loads from 1 to each of `most`, evenly spread in their logarithm, the last axis [-]."""
+    """Return loads from 1 to each of `most`, evenly spread in their logarithm, last axis [-]."""
     share = np.linspace(0.0, 1.0, count)
     return np.asarray(np.minimum(most, MOST_IN_FLIGHT)[..., None] ** share)
 
@@ -198,11 +198,7 @@ def shared_curves(samples: Sequence[Sampled]) -> list[Curve]:
     )
     figures = (loads, state.running, state.ttft_s, state.tpot_s, state.requests_per_s)
     return [
-        Curve(
-            *columns,
-            output_steps=max(requests.osl.mean - 1.0, 0.0),
-            room=sample.room,
-        )
+        Curve(*columns, output_steps=max(requests.osl.mean - 1.0, 0.0), room=sample.room)
         for sample, columns in _rows(samples, (*figures, state.prompt_share))
     ]
 

@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 
 from planner.plans.candidate import Candidate
-from planner.plans.search import Question, Searched, most_gpus
+from planner.plans.question import Question
+from planner.plans.search import Searched
 from planner.plans.sized import Nearest, Relaxation
 from planner.plans.winners import exact, spelled_out
 
@@ -35,7 +36,7 @@ def nearest(question: Question, searched: Searched) -> Nearest | None:
 
 def _too_few(question: Question, candidate: Candidate) -> Nearest:
     option = spelled_out(question, candidate)
-    most = most_gpus(question, candidate.tariff) or 0
+    most = question.most_gpus(candidate.tariff) or 0
     if question.request.usd_per_month is not None:
         needed = option.money.usd_per_month if option.money else math.inf
         relax = (

@@ -15,12 +15,13 @@ from planner.engines.support import check_version
 from planner.models import get_model
 from planner.models.spec import Note
 from planner.plans.batches import Option, Refusal, batch_choices
-from planner.plans.candidate import Candidate
+from planner.plans.candidate import Candidate, within_means
 from planner.plans.confirm import answer_simulated, confirmed, simulated
 from planner.plans.editions import current_editions
 from planner.plans.nearest import nearest
+from planner.plans.question import Question
 from planner.plans.request import RecommendationFields, RecommendationRequest, several
-from planner.plans.search import Question, Searched, search, within_means
+from planner.plans.search import Searched, search
 from planner.plans.sized import RefusedOptions, Sized, SizedOption
 from planner.plans.texts import note_answers
 from planner.plans.winners import exact, spelled_out

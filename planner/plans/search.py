@@ -2,77 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from planner.deployment import Deployment
-from planner.engines.settings import MemorySettings
 from planner.hw import Accelerator
-from planner.models.spec import ModelSpec
+from planner.plans.apart import apart
 from planner.plans.batches import ANNOUNCED, candidates, wanted
-from planner.plans.candidate import Candidate, Feeding, feeding_workers
-from planner.plans.curves import Curve, Requests, Sampled, decoding_alone, shared_curves
-from planner.plans.money import PriceBook, Tariff
-from planner.plans.request import RecommendationRequest, several
-from planner.plans.sizing import Sizing, Wanted
+from planner.plans.candidate import Candidate, sized, within_means
+from planner.plans.curves import Sampled, shared_curves
+from planner.plans.question import Question
 from planner.plans.space import Axes, Refused, count_options, options
-from planner.plans.uncertainty import Spread, z_of
-from planner.workload.distributions import moments
-from planner.workload.sessions import session_hit
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Question:
-    """A request, read once."""
-
-    request: RecommendationRequest
-    spec: ModelSpec
-    requests: Requests
-    wanted: Wanted
-    z: float
-    """Place of the uncertainty that numbers are taken at [-]."""
-    prices: PriceBook
-
-    @classmethod
-    def of(cls, request: RecommendationRequest, spec: ModelSpec) -> Question:
-        """Return the question of a request; raises ValueError that names a field."""
-        isl, osl = moments(request.isl or 1), moments(request.osl or 1)
-        hit = session_hit(isl.mean, osl.mean, request.turns, request.prefix_tokens)
-        prices = PriceBook(
-            request.price_kind,
-            request.provider,
-            request.usd_per_gpu_hour,
-            request.price_days,
-            request.duty_cycle,
-        )
-        return cls(
-            request,
-            spec,
-            Requests(isl, osl, request.prefix_hit or float(hit)),
-            Wanted.of(request),
-            z_of(request.percentile),
-            prices,
-        )
-
-    @property
-    def axes(self) -> Axes:
-        """What is open and what is fixed."""
-        request = self.request
-        return Axes(
-            settings=MemorySettings.of(request),
-            engines=several(request.engine),
-            engine_version=request.engine_version,
-            weights=several(request.weights) or (None,),
-            kv=several(request.kv),
-            tp=request.tp,
-            pp=request.pp,
-            ep=request.ep,
-            attention_dp=request.attention_dp,
-            speculation=request.speculation,
-            most_gpus=request.gpus,
-        )
 
 
 @dataclass(slots=True)
@@ -94,7 +34,7 @@ class Searched:
         self.refused[gpu] = (count + 1, reason)
 
 
-MOST_WHOLE = 4000
+MOST_WHOLE = 6000
 """Options beyond which a search goes in two rounds [-]."""
 SECOND_ROUND = 8
 """Accelerators of the second round [-]."""
@@ -179,8 +119,9 @@ def _search_accelerator(
             _add(question, sized(question, sample.deployment, engine, None, curve, tariff), result)
     if disaggregated is not False:
         for (engine, *_), group in groups.items():
-            for candidate in _apart(question, group, engine, tariff, result):
-                _add(question, candidate, result)
+            for paired in apart(question, group, engine, tariff, result.refuse):
+                result.evaluated += paired.pairs - 1
+                _add(question, paired.candidate, result)
 
 
 def _sampled(question: Question, deployment: Deployment) -> Sampled | Refused:
@@ -209,111 +150,3 @@ def _add(question: Question, candidate: Candidate, result: Searched) -> None:
     result.evaluated += 1
     held = candidate.replicas and within_means(question, candidate)
     (result.meeting if held else result.missing).append(candidate)
-
-
-def within_means(question: Question, candidate: Candidate) -> bool:
-    """Return whether an option takes no more GPUs or money than there is."""
-    most = most_gpus(question, candidate.tariff)
-    return most is None or candidate.gpus <= most
-
-
-def most_gpus(question: Question, tariff: Tariff | None) -> int | None:
-    """Return the GPUs that there are or that the budget pays; None without such a limit [-]."""
-    budget = question.request.usd_per_month
-    if budget is None:
-        return question.request.gpus
-    if tariff is None:
-        return 0
-    return int(budget / question.prices.usd_per_month(tariff.usd_per_gpu_hour))
-
-
-def sized(
-    question: Question,
-    deployment: Deployment,
-    engine: str | None,
-    feeding: Feeding | None,
-    curve: Curve,
-    tariff: Tariff | None,
-    transfer: float = 0.0,
-) -> Candidate:
-    """Return an option with the number that the demand needs; without one, that there is."""
-    aim = question.wanted
-    sizing = Sizing(curve, Spread.of(deployment), aim)
-    load = sizing.most(question.z)
-    candidate = Candidate(deployment, engine, feeding, sizing, load, 0, tariff, transfer)
-    if load.served <= 0:
-        return candidate
-    most = most_gpus(question, tariff)
-    if aim.demand:
-        replicas = sizing.replicas(question.z) or 0
-    elif most is None:
-        replicas = 1
-    else:
-        replicas = _fitting(candidate, most)
-    return Candidate(deployment, engine, feeding, sizing, load, replicas, tariff, transfer)
-
-
-def _fitting(candidate: Candidate, most: int) -> int:
-    """Return the replicas that `most` GPUs hold, with the workers that feed them [-]."""
-    each = candidate.deployment.sharding.gpus
-    replicas, feeding = most // each, candidate.feeding
-    if feeding is None:
-        return replicas
-    worker = feeding.deployment.sharding.gpus
-    while replicas and (
-        replicas * each + feeding_workers(feeding, replicas * candidate.rate) * worker > most
-    ):
-        replicas -= 1
-    return replicas
-
-
-def _apart(
-    question: Question,
-    samples: list[Sampled],
-    engine: str | None,
-    tariff: Tariff | None,
-    result: Searched,
-) -> Iterator[Candidate]:
-    """Yield replicas that decode, each with the workers for prompts that feed it best.
-
-    Workers that take longer for a prompt and more GPU time too than others are never better: of all
-    pairs these are counted and passed over.
-    """
-    decoding = []
-    for alone in decoding_alone(samples):
-        try:
-            decoding.append((alone, alone.workers.prompt_s, alone.workers.transfer_s))
-        except ValueError as error:
-            result.refuse(alone.deployment.accelerator.id, str(error))
-    plain = [row for row in decoding if row[0].deployment.speculation is None] or decoding
-    ranked = sorted(
-        ((one.deployment, prompt_s, one.workers) for one, prompt_s, _ in plain),
-        key=lambda row: row[1],
-    )
-    worth, least = [], math.inf
-    for deployment, prompt_s, workers in ranked:
-        split = deployment.sharding
-        taken = prompt_s / split.attention_dp * split.gpus
-        if taken < least:
-            least = taken
-            worth.append(
-                (Feeding(deployment, prompt_s / split.attention_dp, workers.busy), workers)
-            )
-    for alone, _, transfer_s in decoding:
-        best: Candidate | None = None
-        for feeding, workers in worth:
-            before_s = workers.before_s - workers.transfer_s + transfer_s
-            curve = alone.fed_by(before_s)
-            share = transfer_s / float(curve.ttft_s[0])
-            candidate = sized(question, alone.deployment, engine, feeding, curve, tariff, share)
-            if best is None or _better(candidate, best):
-                best = candidate
-        result.evaluated += len(ranked) - 1
-        if best is not None:
-            yield best
-
-
-def _better(candidate: Candidate, other: Candidate) -> bool:
-    if not (candidate.replicas and other.replicas):
-        return candidate.replicas > other.replicas
-    return candidate.gpus / candidate.served < other.gpus / other.served

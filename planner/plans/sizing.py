@@ -130,10 +130,13 @@ class Sizing:
 
     def replicas(self, z: float = 0.0) -> int | None:
         """Return the replicas that serve the demand, z off p50; None where no number does."""
-        served = self.most(z).served
-        if served <= 0:
+        return self.replicas_for(self.most(z))
+
+    def replicas_for(self, load: RequiredLoad) -> int | None:
+        """Return the replicas that serve the demand at a load each; None where no number does."""
+        if load.served <= 0:
             return None
-        needed = max(1, math.ceil(self.wanted.amount / served * (1 - 1e-9)))
+        needed = max(1, math.ceil(self.wanted.amount / load.served * (1 - 1e-9)))
         return needed if needed <= MOST_REPLICAS else None
 
     def holds(self, replicas: int) -> float:

@@ -50,6 +50,6 @@ class Spread:
 
 def factor(interval: tuple[float, float], z: Numeric) -> Array:
     """Return the factor on a time at places z of its uncertainty [-]."""
-    low, high = np.log(interval)
-    z = np.asarray(z, float)
-    return np.asarray(np.exp(np.where(z > 0, high * z, -low * z) / Z90))
+    low, high = interval
+    steps = np.asarray(z, float) / Z90
+    return np.asarray(np.where(steps > 0, high**steps, low**-steps))

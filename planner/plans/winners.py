@@ -13,11 +13,11 @@ from planner import answer
 from planner.deployment import Deployment
 from planner.hw import get_accelerator
 from planner.models.spec import Note
-from planner.plans.candidate import Candidate, feeding_workers
+from planner.plans.candidate import Candidate, feeding_workers, sized
 from planner.plans.columns import columns
 from planner.plans.curves import Curve, whole_loads
 from planner.plans.money import break_even_output_tokens_per_s, power_w, token_prices
-from planner.plans.search import Question, sized
+from planner.plans.question import Question
 from planner.plans.serving import answer_serving, clients_of, room_of, serving_notes, under_load
 from planner.plans.sized import Energy, GpuCount, Money, Prefill, SizedOption
 from planner.plans.sizing import MOST_REPLICAS, Sizing, binding

@@ -124,10 +124,15 @@ class PromptLoad:
         prompts, running, context, fresh, chunks = (x.ravel() for x in points)
         stage = np.maximum(prompts, one.sharding.pp)  # of `Step`, which runs a prompt alone
         beside = running * one.queries / stage * self.mixes
-        alone = _chosen(one.prompt_step.features(prompts, context, fresh), own)
+        tokens = [fresh, *(fresh / chunks + beside, beside)[: 1 + self.mixes]]
+        rows = len(tokens)
+        together = one.prompt_step.features(
+            np.tile(prompts, rows), np.tile(context, rows), np.concatenate(tokens)
+        )
+        alone, *shared = (_points(together, at, rows) for at in range(rows))
+        alone = _chosen(alone, own)
         parts = [(replace(alone, launches=alone.launches * chunks), np.ones_like(chunks))]
-        for tokens, sign in ((fresh / chunks + beside, 1.0), (beside, -1.0))[: 1 + self.mixes]:
-            features = one.prompt_step.features(prompts, context, tokens)
+        for features, sign in zip(shared, (1.0, -1.0), strict=False):
             parts.append((_chosen(features, ~own), sign * chunks))
 
         return Added(
@@ -155,6 +160,12 @@ RIDING = {"layer": "layer mixed", "step": "step mixed"}
 alone: the host prepares them while the device works, and graphs do not run."""
 
 FEATURES = ("compute_s", "memory_s", "launches", "visits")
+
+
+def _points(features: Features, at: int, parts: int) -> Features:
+    """Return one of so many equal parts of the points."""
+    size = features.compute_s.shape[1] // parts
+    return Features(*(getattr(features, n)[:, at * size : (at + 1) * size] for n in FEATURES))
 
 
 def _chosen(features: Features, items: Bools) -> Features:

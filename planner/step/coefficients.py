@@ -7,8 +7,9 @@ every sequence of a rank, which depends on the cached length alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,8 +146,43 @@ def is_cached(kernel: Kernel) -> bool:
     return bool(cached)
 
 
-def _column(kernels: Sequence[Kernel], name: str) -> Array:
-    return np.array([getattr(kernel, name) for kernel in kernels], dtype=float)
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelTable:
+    """The laws of kernels as columns, and which of them read a cache."""
+
+    columns: Mapping[str, Array]
+    """Figures by name, arrays of shape (kernel,)."""
+    items: tuple[Item, ...]
+    cached: Ints
+    """Positions of the kernels with a cached operand."""
+    alone: Ints
+    """Positions of the others."""
+
+    def of(self, positions: Ints) -> Callable[[str], Array]:
+        """Return a function from names to the figures of the kernels at `positions`."""
+        return lambda name: self.columns[name][positions]
+
+
+@lru_cache(maxsize=256)
+def kernel_table(kernels: tuple[Kernel, ...]) -> KernelTable:
+    """Return kernels as columns, kept: all splits on all accelerators run the same.
+
+    Raises InseparableKernel.
+    """
+    cached = np.array([is_cached(kernel) for kernel in kernels], dtype=bool)
+    return KernelTable(
+        columns={
+            name: np.array([getattr(kernel, name) for kernel in kernels], dtype=float)
+            for name in COLUMNS
+        },
+        items=tuple(item_of(kernel) for kernel in kernels),
+        cached=np.flatnonzero(cached).astype(np.int64),
+        alone=np.flatnonzero(~cached).astype(np.int64),
+    )
+
+
+COLUMNS = tuple(f.name for f in fields(Kernel) if f.type in ("float", "int"))
+"""Figures of a kernel's law."""
 
 
 def item_of(kernel: Kernel) -> Item:
@@ -155,27 +191,23 @@ def item_of(kernel: Kernel) -> Item:
 
 
 def context_items(
-    kernels: Sequence[Kernel], positions: Ints, sharding: Sharding, peaks: Array, bandwidth: float
+    table: KernelTable, sharding: Sharding, peaks: Array, bandwidth: float
 ) -> ContextItems:
-    """Return the coefficients of the kernels at `positions`, all with a cached operand."""
-    chosen = [kernels[i] for i in positions]
-    peak = peaks[positions]
-    ways = _column(chosen, "cache_ways")
+    """Return the coefficients of the kernels with a cached operand."""
+    positions = table.cached
+    peak, of = peaks[positions], table.of(positions)
+    ways = of("cache_ways")
     share = 1.0 / np.minimum(sharding.tp, ways)
-    per_flop = 1.0 / np.minimum(sharding.tp, _column(chosen, "flop_ways")) / peak
+    per_flop = 1.0 / np.minimum(sharding.tp, of("flop_ways")) / peak
     heads = np.where(np.isfinite(ways), ways, 0.0)
-    launches = _column(chosen, "launches")
+    launches = of("launches")
     copies = sharding.tp * share
-    flops_per_token, flops_per_cached = (
-        _column(chosen, name) for name in ("flops_per_token", "flops_per_cached")
-    )
-    bytes_per_sequence, bytes_per_cached = (
-        _column(chosen, name) for name in ("bytes_per_sequence", "bytes_per_cached")
-    )
+    flops_per_token, flops_per_cached = of("flops_per_token"), of("flops_per_cached")
+    bytes_per_sequence, bytes_per_cached = of("bytes_per_sequence"), of("bytes_per_cached")
     return ContextItems(
-        items=tuple(item_of(kernel) for kernel in chosen),
+        items=tuple(table.items[i] for i in positions),
         kernels=positions,
-        window=_column(chosen, "window"),
+        window=of("window"),
         compute_per_token_s=flops_per_token * per_flop,
         compute_per_cached_s=flops_per_cached * per_flop,
         memory_s=bytes_per_sequence * share / bandwidth,
@@ -190,28 +222,31 @@ def context_items(
 
 
 def batch_items(
-    kernels: Sequence[Kernel],
-    positions: Ints,
+    table: KernelTable,
     collectives: Sequence[Collective],
     sharding: Sharding,
     peaks: Array,
     accelerator: Accelerator,
     layout: Layout,
 ) -> BatchItems:
-    """Return the coefficients of the kernels at `positions`, of collectives and of overheads."""
-    chosen = [kernels[i] for i in positions]
-    peak, bandwidth = peaks[positions], accelerator.bandwidth_bytes_per_s
-    flops, weights = _column(chosen, "flops_per_token"), _column(chosen, "weight_bytes")
-    routed = _column(chosen, "experts") > 0
-    split = 1.0 / np.minimum(sharding.tp, _column(chosen, "flop_ways"))
-    held = 1.0 / np.minimum(sharding.tp, _column(chosen, "weight_ways"))
-    launches = _column(chosen, "launches")
+    """Return the coefficients of kernels without a cache, of collectives and of overheads."""
+    positions = table.alone
+    peak, of, bandwidth = peaks[positions], table.of(positions), accelerator.bandwidth_bytes_per_s
+    flops, weights = of("flops_per_token"), of("weight_bytes")
+    routed = of("experts") > 0
+    split = 1.0 / np.minimum(sharding.tp, of("flop_ways"))
+    held = 1.0 / np.minimum(sharding.tp, of("weight_ways"))
+    launches = of("launches")
     beside = np.zeros(len(collectives) + len(OVERHEADS))
     rank_wire, stage_wire = _wires(collectives, accelerator)
     glue = layout.layers * layout.hidden * ACTIVATION_BYTES / bandwidth
     doublings = [c.count * np.log2(c.ranks) for c in collectives]
     return BatchItems(
-        items=(*map(item_of, chosen), *(Item(c.op) for c in collectives), *OVERHEADS),
+        items=(
+            *(table.items[i] for i in positions),
+            *(Item(c.op) for c in collectives),
+            *OVERHEADS,
+        ),
         kernels=positions,
         collectives=len(collectives),
         compute_per_token_s=np.concatenate([np.where(routed, 0, flops * split) / peak, beside]),
@@ -219,11 +254,11 @@ def batch_items(
             [np.where(routed, flops / sharding.ranks, 0) / peak, beside]
         ),
         memory_s=np.concatenate([np.where(routed, 0, weights * held) / bandwidth, beside]),
-        memory_per_token_s=np.concatenate([np.zeros(len(chosen)), rank_wire, [glue, 0.0]]),
-        memory_per_stage_token_s=np.concatenate([np.zeros(len(chosen)), stage_wire, [0.0, 0.0]]),
+        memory_per_token_s=np.concatenate([np.zeros(len(positions)), rank_wire, [glue, 0.0]]),
+        memory_per_stage_token_s=np.concatenate([np.zeros(len(positions)), stage_wire, [0.0, 0.0]]),
         launches=np.concatenate([launches, [c.count for c in collectives], [layout.layers, 1.0]]),
-        visits=np.concatenate([np.zeros(len(chosen)), doublings, [0.0, 0.0]]),
-        experts=_experts(chosen, routed, sharding, bandwidth),
+        visits=np.concatenate([np.zeros(len(positions)), doublings, [0.0, 0.0]]),
+        experts=_experts(of, routed, sharding, bandwidth),
         stage=bool(routed.any() or stage_wire.any()),
         flops_per_token=float(flops.sum()),
         weight_bytes=float(np.where(routed, 0, weights * held).sum()) * sharding.ranks,
@@ -231,17 +266,16 @@ def batch_items(
 
 
 def _experts(
-    kernels: Sequence[Kernel], routed: NDArray[np.bool_], sharding: Sharding, bandwidth: float
+    of: Callable[[str], Array], routed: NDArray[np.bool_], sharding: Sharding, bandwidth: float
 ) -> RoutedItems:
-    chosen = [kernel for kernel in kernels if kernel.experts]
-    weights = _column(chosen, "weight_bytes")
+    weights = of("weight_bytes")[routed]
     return RoutedItems(
         rows=np.flatnonzero(routed),
-        experts=_column(chosen, "experts"),
-        top_k=_column(chosen, "top_k"),
+        experts=of("experts")[routed],
+        top_k=of("top_k")[routed],
         weights_s=weights / sharding.ranks / bandwidth,
         weight_bytes=weights,
-        visits_per_expert=_column(chosen, "launches") / 2 / sharding.ep,
+        visits_per_expert=of("launches")[routed] / 2 / sharding.ep,
     )
 
 

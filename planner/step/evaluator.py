@@ -26,7 +26,7 @@ from planner.step.coefficients import (
     Layout,
     batch_items,
     context_items,
-    is_cached,
+    kernel_table,
 )
 from planner.step.figures import BatchFigures, ContextFigures, StepPoints
 from planner.step.parallel import Collective, Sharding
@@ -235,15 +235,14 @@ def make_step(
     Raises UnsupportedFormat where the accelerator cannot run a kernel's arithmetic, MissingFigure
     where collectives have no link on record, InseparableKernel (all are ValueErrors).
     """
-    resolved = {k.compute: accelerator.compute_format(k.compute) for k in kernels}
+    table = kernel_table(tuple(kernels))
+    wanted = dict.fromkeys(k.compute for k in kernels)
+    resolved = {name: accelerator.compute_format(name) for name in wanted}
     formats = tuple(resolved[k.compute][0] for k in kernels)
     emulated = dict.fromkeys(text for _, text in resolved.values() if text)
     peaks = np.array([accelerator.peak(name) for name in formats])
-    cached = np.array([is_cached(kernel) for kernel in kernels], dtype=bool)
-    alone, with_cache = (np.flatnonzero(which).astype(np.int64) for which in (~cached, cached))
-    batch = batch_items(kernels, alone, collectives, sharding, peaks, accelerator, layout)
-    bandwidth = accelerator.bandwidth_bytes_per_s
-    context = context_items(kernels, with_cache, sharding, peaks, bandwidth)
+    batch = batch_items(table, collectives, sharding, peaks, accelerator, layout)
+    context = context_items(table, sharding, peaks, accelerator.bandwidth_bytes_per_s)
     return Step(
         kernels=tuple(kernels),
         collectives=tuple(collectives),

@@ -16,9 +16,9 @@ from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.plans.curves import (
     MOST_IN_FLIGHT,
+    Between,
     DecodeAlone,
     Requests,
-    between,
     shared_curve,
     whole_loads,
 )
@@ -211,8 +211,18 @@ def test_loads_are_whole_and_rise(most: int, count: int) -> None:
     [(1.0, 10.0), (16.0, 50.0), (4.0, 30.0), (2.0, 20.0), (100.0, 50.0)],
 )
 def test_between_batches(batch: float, value: float) -> None:
-    inside = between(np.array([1.0, 16.0]), np.array([10.0, 50.0]))
-    assert float(inside(np.array(batch))) == pytest.approx(value)
+    inside = Between(np.log([[16.0]]), np.array([[10.0, 50.0]]))
+    assert float(inside.at(np.array([[batch]]))[0, 0]) == pytest.approx(value)
+
+
+def test_between_batches_of_several_replicas_at_once() -> None:
+    """Two fields of replicas of up to 16 sequences, of 4, and of 1, which has one batch alone."""
+    values = np.array([[[10.0, 50.0], [1.0, 3.0], [7.0, 7.0]]])
+    values = np.concatenate([values, values + 100.0])
+    inside = Between(np.log([[16.0], [4.0], [1.0]]), values)
+    batches = np.array([[1.0, 4.0], [2.0, 8.0], [1.0, 1.0]])
+    expected = np.array([[10.0, 30.0], [2.0, 3.0], [7.0, 7.0]])
+    assert inside.at(batches) == pytest.approx(np.stack([expected, expected + 100.0]))
 
 
 LLAMA = get_model("meta-llama/Llama-3.1-8B-Instruct")

@@ -14,8 +14,9 @@ from planner.deployment import deployment_of
 from planner.models import get_model
 from planner.plans.curves import shared_curve
 from planner.plans.planning import plan
+from planner.plans.question import Question
 from planner.plans.recommend import RecommendationRequest, recommend
-from planner.plans.search import Question, search
+from planner.plans.search import search
 from planner.plans.sized import Sized, SizedOption
 from planner.plans.space import Axes, splits
 from planner.plans.uncertainty import factor, z_of
