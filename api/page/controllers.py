@@ -6,15 +6,17 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
-from litestar import Controller, Request, Response, Router, get
+from litestar import Controller, Request, Response, Router, get, post
 from litestar.di import NamedDependency
 from litestar.exceptions import NotFoundException
-from litestar.params import FromPath
+from litestar.params import FromPath, URLEncodedBody
 from litestar.static_files import create_static_files_router
 
 from api.page import accuracy as accuracy_view
+from api.page import check as check_view
 from api.page import compare as compare_view
 from api.page import explore as explore_view
+from api.page import fleet as fleet_view
 from api.page import kernels as kernels_view
 from api.page import recommend as recommend_view
 from api.page.choices import choices
@@ -32,6 +34,8 @@ from planner.plans.compare import to_csv, to_markdown
 AnyRequest = Request[Any, Any, Any]
 Service = NamedDependency[Pages]
 PLAIN = {"any_media": True}
+READ = {**PLAIN, "scope": "read"}
+Sent = URLEncodedBody[dict[str, str]]
 OPEN = {"public": True, "any_media": True}
 KEPT_S = 86_400
 """How long a browser keeps the module that draws charts [s]."""
@@ -56,6 +60,7 @@ class PageController(Controller):
         shown = explore_view.parts(view, filled) if view else {"answer": "", "details": ""}
         return page(
             "explore.html",
+            charts=explore_view.specifications(view) if view else {},
             status=422 if filled.errors else 200,
             view="explore",
             title=title_of(filled),
@@ -129,6 +134,27 @@ class PageController(Controller):
         """Show predicted against measured runs; it answers without any script."""
         return _view(request, "accuracy", pages)
 
+    @get("/fleet", sync_to_thread=True)
+    def fleet(self, request: AnyRequest, pages: Service) -> Response[bytes]:
+        """Show a day of a fleet; it answers without any script."""
+        return _view(request, "fleet", pages)
+
+    @get("/check", sync_to_thread=True)
+    def check(self, request: AnyRequest, pages: Service) -> Response[bytes]:
+        """Show the check of an example, or of a short text of the address."""
+        return _view(request, "check", pages)
+
+    @post("/check", sync_to_thread=True, status_code=200, opt=READ)
+    def check_sent(self, request: AnyRequest, data: Sent, pages: Service) -> Response[bytes]:
+        """Show the check of a text that a form sent; nothing is stored."""
+        del request
+        return _document_of("check", check_view.show(pages, list(data.items())))
+
+    @post("/page/check", sync_to_thread=True, status_code=200, opt=READ)
+    def check_answer(self, data: Sent, pages: Service) -> Response[bytes]:
+        """Return the check of a text that a script sent."""
+        return document(check_view.show(pages, list(data.items())).document())
+
     @get("/page/{view:str}", sync_to_thread=True)
     def other_answer(
         self, request: AnyRequest, view: FromPath[str], pages: Service
@@ -136,29 +162,35 @@ class PageController(Controller):
         """Return texts and specifications of another view, or what is wrong by field."""
         return document(_shown(request, view, pages).document())
 
-    @get("/compare/{name:str}", sync_to_thread=True)
-    def comparison_file(
-        self, request: AnyRequest, name: FromPath[str], pages: Service
+    @get("/files/{view:str}/{name:str}", sync_to_thread=True)
+    def view_file(
+        self, request: AnyRequest, view: FromPath[str], name: FromPath[str], pages: Service
     ) -> Response[bytes]:
-        """Return a comparison as `comparison.md` or `.csv`, or one of its pictures as a file."""
-        query = list(request.query_params.multi_items()) or compare_view.EXAMPLE
+        """Return a picture of a view as a file, or `comparison.md` and `.csv` of a comparison."""
+        query = list(request.query_params.multi_items())
         stem, _, kind = name.rpartition(".")
-        if stem == "comparison" and kind in TEXTS:
+        if view == "compare" and stem == "comparison" and kind in TEXTS:
             media_type, text = TEXTS[kind]
-            return file(text(compare_view.ask(pages, query).comparison).encode(), media_type)
-        charts = compare_view.show(pages, query).charts
-        if stem not in charts:
-            raise rejected(
-                f"name: {name[:40]!r}; accepted: comparison.md, comparison.csv, "
-                f"{', '.join(f'{one}.svg' for one in charts)}"
-            )
-        return file(call_planner(render, charts[stem], kind), KINDS[kind])
+            asked = compare_view.ask(pages, query or compare_view.EXAMPLE)
+            return file(text(asked.comparison).encode(), media_type)
+        shown = _shown(request, view, pages)
+        if shown.errors:
+            raise rejected("; ".join(shown.errors.values()))
+        if stem not in shown.charts:
+            texts = [f"comparison.{kind}" for kind in TEXTS] if view == "compare" else []
+            accepted = ", ".join([*texts, *(f"{one}.svg" for one in shown.charts)])
+            raise rejected(f"name: {name[:40]!r}; accepted: {accepted}")
+        return file(call_planner(render, shown.charts[stem], kind), KINDS[kind])
 
 
 def _view(request: AnyRequest, view: str, pages: Pages) -> Response[bytes]:
-    shown = _shown(request, view, pages)
+    return _document_of(view, _shown(request, view, pages))
+
+
+def _document_of(view: str, shown: Shown) -> Response[bytes]:
     return page(
         f"{view}.html",
+        charts=shown.charts,
         status=422 if shown.errors else 200,
         view=view,
         shown=shown,
@@ -179,6 +211,8 @@ OTHERS: dict[str, Callable[[Pages, Query], Shown]] = {
     "recommend": recommend_view.show,
     "kernels": kernels_view.show,
     "accuracy": accuracy_view.show,
+    "fleet": fleet_view.show,
+    "check": check_view.show,
 }
 """What fills the views that are not of one scenario."""
 TEXTS = {

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from planner.commands.loads import disaggregated, graphs, lengths, lora, speculation
-from planner.commands.numbers import whole, wholes
-from planner.errors import InvalidInput, faults, one_line
+from api.page.reading import values_of
+from planner.errors import faults
 from planner.scenario import EngineSettings, Scenario
 
 EXAMPLE = {
@@ -21,8 +18,6 @@ EXAMPLE = {
     "context": "8k",
 }
 """What the page shows before anything is chosen."""
-MOST_CHARACTERS = 2_000
-"""Of a field's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,28 +113,6 @@ def _plain(name: str) -> Input:
     return Input(name, name.replace("_", " ").capitalize(), title=description)
 
 
-def tokens(text: str) -> Any:
-    """Return a length or how it is spread; files are not opened. Raises InvalidInput."""
-    if text.startswith("@"):
-        raise InvalidInput(
-            "files are not read here; accepted: TOKENS, lognormal:MEAN:CV, uniform:LOW:HIGH"
-        )
-    return lengths(text)
-
-
-READERS: Mapping[str, Callable[[str], Any]] = {
-    "batch": wholes,
-    "context": wholes,
-    "isl": tokens,
-    "osl": tokens,
-    "speculation": speculation,
-    "disaggregated": disaggregated,
-    "lora": lora,
-    "graphs": graphs,
-}
-"""Fields whose text is not a word or a number."""
-
-
 @dataclass(slots=True)
 class Filled:
     """A form as it was sent: texts by field, the scenario they make, and what is wrong."""
@@ -153,18 +126,8 @@ class Filled:
 def read(query: Iterable[tuple[str, str]]) -> Filled:
     """Return what a query says of a scenario; texts that are empty count as left out."""
     filled = Filled({name: text.strip() for name, text in query if text.strip()})
-    values: dict[str, Any] = {}
-    for name, text in filled.texts.items():
-        if name not in Scenario.model_fields:
-            known = ", ".join(each for each in Scenario.model_fields if each not in HIDDEN[3:])
-            filled.errors[""] = f"{name[:40]}: unknown field; accepted: {known}"
-        elif len(text) > MOST_CHARACTERS:
-            filled.errors[name] = f"{name}: too long; accepted: {MOST_CHARACTERS} characters"
-        else:
-            try:
-                values[name] = _value(name, text)
-            except InvalidInput as error:
-                filled.errors[name] = f"{name}: {one_line(error)}"
+    known = [each for each in Scenario.model_fields if each not in HIDDEN[3:]]
+    values, filled.errors = values_of(filled.texts, Scenario.model_fields, known=known)
     if filled.errors:
         return filled
     try:
@@ -172,26 +135,3 @@ def read(query: Iterable[tuple[str, str]]) -> Filled:
     except ValidationError as error:
         filled.errors = {name.partition(".")[0]: text for name, text in faults(error)}
     return filled
-
-
-def _value(name: str, text: str) -> Any:
-    if name in READERS:
-        return READERS[name](text)
-    if _takes_text(Scenario.model_fields[name].annotation):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        return _whole_or_text(text)
-
-
-def _whole_or_text(text: str) -> Any:
-    """A number as people write it; anything else the scenario refuses in its own words."""
-    try:
-        return whole(text)
-    except InvalidInput:
-        return text
-
-
-def _takes_text(annotation: Any) -> bool:
-    return annotation is str or any(map(_takes_text, get_args(annotation)))

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 from urllib.parse import urlencode
 
 from pydantic import ValidationError
 
+from api.page.reading import names, tokens, values_of
 from api.page.render import fragment
 from api.page.service import Pages
 from api.page.shown import Query, Shown, texts_of
+from api.page.sized import answer as sized_answer
 from api.web.problem import Problem
+from planner.answer import NoteAnswer
 from planner.commands.numbers import whole
 from planner.errors import InvalidInput, faults
-from planner.pictures.choices import choices_chart, front_of, sparkline
+from planner.pictures.choices import band_chart, choices_chart, front_of, sparkline
 from planner.plans.batches import Option
-from planner.plans.recommend import RecommendationRequest
+from planner.plans.recommend import Recommendation, RecommendationRequest
+from planner.plans.sized import Sized
 from planner.plans.sweep import rows_of
 from planner.scenario import Scenario
 from planner.units import number, percent, seconds
@@ -26,7 +31,35 @@ DEFAULTS = {
     "tpot_ms": "50",
     "gpu": "h100-sxm5, h200-sxm, b200-sxm, mi300x, mi355x, l40s, a100-sxm4-80gb",
 }
-FIELDS = ("model", "context", "tpot_ms", "gpu", "tp", "weights", "kv", "engine", "engine_version")
+USERS = {
+    "model": "meta-llama/Llama-3.1-70B-Instruct",
+    "gpu": "h100-sxm5, h200-sxm",
+    "users": "2000",
+    "think_time_s": "60",
+    "isl": "1024",
+    "osl": "256",
+    "tpot_ms": "50",
+    "ttft_ms": "2000",
+}
+"""An example of a workload."""
+LOAD = (
+    *("users", "think_time_s", "requests_per_s", "concurrency_in_all", "isl", "osl"),
+    *("ttft_ms", "tpot_ms", "e2e_ms", "tokens_per_s_per_user", "percentile"),
+    *("gpus", "usd_per_month", "usd_per_gpu_hour"),
+)
+"""Fields of a workload, of its limits and of what there is."""
+MACHINE = ("tp", "weights", "kv", "engine", "engine_version")
+FIELDS = ("model", "gpu", "context", *LOAD, *MACHINE)
+READERS = {
+    "gpu": lambda text: None if text == "all" else several(text),
+    "context": whole,
+    "isl": tokens,
+    "osl": tokens,
+    "weights": names,
+    "kv": names,
+    "engine": names,
+}
+"""Fields whose text is not a word or a number."""
 HEAD = (
     "accelerator",
     "tp",
@@ -47,15 +80,42 @@ CURVE = tuple(2**step for step in range(11))
 def show(pages: Pages, query: Query) -> Shown:
     """Return the ranking that a query asks for."""
     shown = Shown(texts_of(query, DEFAULTS), title="What to run · Decode planner")
+    shown.more = {"users": USERS}
+    fields = {name: RecommendationRequest.model_fields[name] for name in FIELDS}
+    values, shown.errors = values_of(shown.texts, fields, READERS)
+    if shown.errors:
+        return shown
     try:
-        request = _request(shown.texts)
-        result = pages.recommend(request)
+        result = pages.recommend(RecommendationRequest(**values))
     except ValidationError as error:
         shown.errors = {name.partition(".")[0]: text for name, text in faults(error)}
-        return shown
     except (Problem, InvalidInput) as error:
         shown.refuse(error)
-        return shown
+    else:
+        if result.sized is not None:
+            _show_sized(shown, result.sized, result.notes)
+        else:
+            _show_batches(pages, shown, result)
+    return shown
+
+
+def several(text: str) -> list[str]:
+    """Return names that are separated by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _show_sized(shown: Shown, sized: Sized, notes: list[NoteAnswer]) -> None:
+    values = sized_answer(sized, shown.texts)
+    shown.html["answer"] = fragment(
+        "recommend_sized.html",
+        **{**values, "notes": [*notes, *values["notes"]]},
+        command=_command(shown.texts),
+    )
+    if sized.options:
+        shown.charts["band"] = band_chart(sized.options)
+
+
+def _show_batches(pages: Pages, shown: Shown, result: Recommendation) -> None:
     front = {id(one) for one in front_of(result.choices)}
     rows = [_row(pages, shown.texts, one, id(one) in front) for one in result.choices]
     shown.html["answer"] = fragment(
@@ -68,30 +128,13 @@ def show(pages: Pages, query: Query) -> Shown:
     )
     if result.choices:
         shown.charts["choices"] = choices_chart(result.choices)
-    return shown
-
-
-def _request(texts: dict[str, str]) -> RecommendationRequest:
-    unknown = next((name for name in texts if name not in FIELDS), None)
-    if unknown:
-        raise InvalidInput(f"{unknown[:40]}: unknown field; accepted: {', '.join(FIELDS)}")
-    values: dict[str, Any] = dict(texts)
-    for name in ("context", "tp"):
-        if name in values:
-            try:
-                values[name] = whole(values[name])
-            except InvalidInput as error:
-                raise InvalidInput(f"{name}: {error}") from None
-    gpus = values.get("gpu", "all")
-    values["gpu"] = (
-        None if gpus == "all" else [part.strip() for part in gpus.split(",") if part.strip()]
-    )
-    return RecommendationRequest(**values)
 
 
 def _row(pages: Pages, texts: dict[str, str], one: Option, best: bool) -> dict[str, Any]:
-    settings = {name: texts[name] for name in FIELDS if name in texts and name != "gpu"}
-    scenario = {**settings, "gpu": one.gpu, "tp": str(one.tp), "batch": str(one.batch)}
+    typed = {
+        name: texts[name] for name in ("model", "context", "tpot_ms", *MACHINE) if name in texts
+    }
+    scenario = {**typed, "gpu": one.gpu, "tp": str(one.tp), "batch": str(one.batch)}
     context = whole(texts.get("context", "8k"))
     curve = pages.calibrated(
         rows_of,
@@ -128,14 +171,16 @@ def _row(pages: Pages, texts: dict[str, str], one: Option, best: bool) -> dict[s
 
 
 def _command(texts: dict[str, str]) -> str:
-    words = ["planner recommend", texts["model"]]
+    words = ["planner", "recommend", texts.get("model", "MODEL")]
     for name, text in texts.items():
         if name == "gpu":
             words += (
-                ["--all"]
-                if text == "all"
-                else [f"--gpu {part.strip()}" for part in text.split(",") if part.strip()]
+                ["--all"] if text == "all" else [w for g in several(text) for w in ("--gpu", g)]
             )
         elif name != "model":
-            words.append(f"--{name.replace('_', '-')} {text}")
-    return " ".join(words)
+            words += [f"--{OPTIONS.get(name, name).replace('_', '-')}", text]
+    return shlex.join(words)
+
+
+OPTIONS = {"concurrency_in_all": "concurrency"}
+"""Options of the command line that are named otherwise than the field."""

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import Response
+from markupsafe import Markup
 
 FOLDER = Path(__file__).parent
 POLICY = "; ".join(
@@ -35,6 +36,8 @@ VIEWS = (
     ("/", "Explore"),
     ("/compare", "Compare"),
     ("/recommend", "Recommend"),
+    ("/fleet", "Fleet"),
+    ("/check", "Check"),
     ("/kernels", "Kernels"),
     ("/accuracy", "Accuracy"),
 )
@@ -60,12 +63,18 @@ def fragment(template: str, **values: Any) -> str:
     return environment().get_template(template).render(**values)
 
 
-def page(template: str, status: int = 200, **values: Any) -> Response[bytes]:
-    """Return a page."""
-    body = fragment(template, **values).encode()
+def page(template: str, charts: Any, status: int = 200, **values: Any) -> Response[bytes]:
+    """Return a page, with the specifications of its charts as data for its script."""
+    body = fragment(template, charts=embedded(charts), **values).encode()
     return Response(
         body, status_code=status, headers={**HEADERS, "content-type": "text/html; charset=utf-8"}
     )
+
+
+def embedded(value: Any) -> Markup:
+    """Return JSON that may stand in an element: without what would end it or begin another."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("&", r"\u0026").replace("<", r"\u003c"))  # noqa: S704 - escaped here
 
 
 def document(value: Any) -> Response[bytes]:

@@ -7,6 +7,8 @@ from typing import ParamSpec, TypeVar
 
 from api.catalog.names import Names
 from api.catalog.own import OwnObjects
+from api.checks.schemas import CheckQuery
+from api.checks.service import Checks
 from api.comparisons.schemas import ComparisonQuery, StoredComparison
 from api.comparisons.service import PATH, Comparisons
 from api.measurements.service import MeasuredRuns
@@ -17,8 +19,11 @@ from api.services import Services
 from api.web.call import call_planner
 from api.web.context import Caller
 from api.web.idempotency import Once
+from planner.handover.checking import CheckReport
 from planner.pictures import View, look
 from planner.plans.editions import current_editions
+from planner.plans.fleet import Fleet
+from planner.plans.fleet_request import FleetRequest
 from planner.plans.recommend import Recommendation, RecommendationRequest
 from planner.runs.rows import Row
 from planner.scenario import Scenario
@@ -50,6 +55,14 @@ class Pages:
     def recommend(self, request: RecommendationRequest) -> Recommendation:
         """Return the batch to run on each accelerator of the request."""
         return Plans(self.services, self.caller.workspace).recommend(request)
+
+    def fleet(self, request: FleetRequest) -> Fleet:
+        """Return a fleet's day."""
+        return Plans(self.services, self.caller.workspace).fleet(request)
+
+    def check(self, query: CheckQuery) -> CheckReport:
+        """Return whether a deployment starts, meets limits, and what it wastes."""
+        return Checks(self.services, self.caller.workspace).check(query)
 
     def compare(self, query: ComparisonQuery) -> StoredComparison:
         """Return a comparison that is not kept."""

@@ -21,7 +21,7 @@ def print_sized(result: Recommendation) -> None:
     sized = result.sized
     if sized is None:
         return
-    print_verdict(_verdict(sized))
+    print_verdict(sized_verdict(sized))
     _print_named(sized)
     if sized.options:
         print_table(HEADINGS, [_row(option) for option in sized.options], title="front")
@@ -35,7 +35,8 @@ def print_sized(result: Recommendation) -> None:
     print_notes([*result.notes, *(_shared_notes(sized))])
 
 
-def _verdict(sized: Sized) -> str:
+def sized_verdict(sized: Sized) -> str:
+    """Return the answer in a sentence or two."""
     if sized.nearest is not None:
         text = sized.nearest.text
         return f"{text[0].upper()}{text[1:]}."
@@ -61,10 +62,11 @@ def _under(option: SizedOption) -> str:
 
 
 def _needed(count: GpuCount) -> str:
-    return f"{_band(count)} GPUs with 80%"
+    return f"{band(count)} GPUs with 80%"
 
 
-def _band(count: GpuCount) -> str:
+def band(count: GpuCount) -> str:
+    """Return the interval of 80% of a number of GPUs."""
     least, most = ("∞" if end is None else str(end) for end in (count.p10, count.p90))
     return least if least == most else f"{least}–{most}"
 
@@ -111,7 +113,7 @@ def _row(option: SizedOption) -> tuple[str, ...]:
         f"{option.weights}/{option.kv}",
         f"{option.replicas}{apart}×{split}" + (f" +{option.drafts} draft" if option.drafts else ""),
         str(option.gpus),
-        _band(count),
+        band(count),
         percent(option.probability),
         seconds(option.ttft_s.p50),
         seconds(option.tpot_s.p50),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from planner.pictures.style import BLUE, GREY, Spec, layer, log_axis, picture, value, word
+from planner.pictures.style import BLUE, GREY, RED, Spec, layer, log_axis, picture, value, word
 from planner.plans.batches import Option
+from planner.plans.sized import SizedOption
 
 X = log_axis("tpot_ms", "TPOT [ms]", axis={"format": "~g", "labelOverlap": "greedy"})
 Y = log_axis("tokens_per_s_per_gpu", "tokens/s per GPU")
@@ -63,6 +64,58 @@ def choices_chart(choices: Sequence[Option]) -> Spec:
         ],
         {"choices": rows, "front": sorted(best, key=lambda row: row["tpot_ms"])},
     )
+
+
+def band_chart(options: Sequence[SizedOption]) -> Spec:
+    """Return the GPUs of each option, and the interval of 80% in which their need lies."""
+    rows = band_rows(options)
+    y = {"field": "option", "type": "nominal", "title": None, "sort": None}
+    y |= {"axis": {"labelLimit": 260}}
+    x = {"field": "gpus", "type": "quantitative", "title": "GPUs", "scale": {"zero": False}}
+    tooltip = [
+        word("option", "option"),
+        value("gpus", "GPUs told", ",d"),
+        value("least", "needed at p10", ",d"),
+        value("median", "needed at p50", ",d"),
+        value("most", "needed at p90", ",d"),
+    ]
+    return picture(
+        "band",
+        "GPUs of each option (bar across), and where the number needed lies with 80% (line, median "
+        "as a circle)",
+        [
+            layer(
+                "needed",
+                {"type": "rule", "strokeWidth": 4, "color": BLUE, "opacity": 0.5},
+                {"y": y, "x": {**x, "field": "least"}, "x2": {"field": "most"}, "tooltip": tooltip},
+            ),
+            layer(
+                "needed",
+                {"type": "point", "filled": True, "size": 70, "color": BLUE, "opacity": 1},
+                {"y": y, "x": {**x, "field": "median"}, "tooltip": tooltip},
+            ),
+            layer(
+                "options",
+                {"type": "tick", "thickness": 3, "color": RED, "size": 18},
+                {"y": y, "x": x, "tooltip": tooltip},
+            ),
+        ],
+        {"options": rows, "needed": [row for row in rows if row["most"] is not None]},
+    ) | {"height": 60 + 40 * len(rows)}
+
+
+def band_rows(options: Sequence[SizedOption]) -> list[dict[str, Any]]:
+    """Return the GPUs told and needed of each option; an end that no number meets is null."""
+    return [
+        {
+            "option": f"{number}. {one.gpus}× {one.gpu}, {one.engine or 'no engine'}",
+            "gpus": one.gpus,
+            "least": one.gpus_needed.p10,
+            "median": one.gpus_needed.p50,
+            "most": one.gpus_needed.p90,
+        }
+        for number, one in enumerate(options, 1)
+    ]
 
 
 def front_of(choices: Sequence[Option]) -> list[Option]:

@@ -27,7 +27,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
   window.reports.push(`${event.violatedDirective} ${event.blockedURI}`));
 """
 DRAWN = """() => [...document.querySelectorAll('.chart')].every(
-  (chart) => chart.querySelector('svg') || chart.hidden)"""
+  (chart) => chart.querySelector('svg') || chart.closest('[hidden]'))"""
 
 
 def chromium() -> str | None:

@@ -47,6 +47,8 @@ def test_a_reader_goes_through_the_page(seen: Watched, tmp_path: Path) -> None:
     download(seen, tmp_path)
     compare(seen)
     drop(seen)
+    fleet(seen)
+    check(seen)
     seen.close()
 
 
@@ -127,4 +129,27 @@ def drop(seen: Watched) -> None:
     seen.tab.dispatch_event("#form", "drop", {"dataTransfer": files})
     seen.until("document.querySelector('#e-config').textContent !== ''")
     assert "accepted: a model's config.json" in str(seen.tab.text_content("#e-config"))
+    seen.drawn()
+
+
+def fleet(seen: Watched) -> None:
+    seen.open("/fleet")
+    before = seen.tab.text_content(".verdict")
+    seen.tab.fill("#f-requests_per_s_by_window", "4,8,16,8")
+    seen.until("document.querySelector('.verdict').textContent.includes('16 at the peak')")
+    assert seen.tab.text_content(".verdict") != before
+    seen.drawn()
+    seen.tab.click("text=See the busiest window as a scenario")
+    seen.drawn()
+    assert seen.tab.input_value("#f-requests_per_s") == "16"
+
+
+def check(seen: Watched) -> None:
+    seen.tab.goto(f"{seen.address}/check")
+    text = "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 3"
+    files = seen.tab.evaluate_handle(DROP, text)
+    seen.tab.dispatch_event("#form", "drop", {"dataTransfer": files})
+    seen.until("document.querySelector('.verdict').textContent === 'It fails.'")
+    assert seen.tab.input_value("#f-file") == text
+    assert "serve" not in seen.tab.url  # the text stays out of the address
     seen.drawn()

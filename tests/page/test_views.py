@@ -215,9 +215,11 @@ def test_comparisons_are_those_of_the_api(client: Client) -> None:
     values = [float(value) for value in re.findall(r'data-value="([^"]+)"', text)]
     expected: list[Any] = [v for row in figures for v in row["values"] if v is not None]
     assert values == expected
-    markdown = client.get("/compare/comparison.md", params={"s": texts})
+    markdown = client.get("/files/compare/comparison.md", params={"s": texts})
     assert markdown.text.startswith("# Comparison against")
-    assert client.get("/compare/comparison.csv", params={"s": texts}).text.startswith("section,")
+    assert client.get("/files/compare/comparison.csv", params={"s": texts}).text.startswith(
+        "section,"
+    )
 
 
 def test_saved_scenarios_are_offered_for_comparison(client: Client) -> None:

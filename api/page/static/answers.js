@@ -3,11 +3,22 @@ import { draw, onPointed, pick } from "./charts.js";
 
 const PAUSE_MS = 80; // a reader who types on is not interrupted
 
-export function query(form) {
+/** The filled fields of a form; without those that are too long for an address, on request. */
+export function query(form, shared = false) {
   const fields = [...new FormData(form)].filter(
-    ([, value]) => typeof value === "string" && value.trim(),
+    ([name, value]) =>
+      typeof value === "string" &&
+      value.trim() &&
+      !(shared && form.querySelector(`[name="${name}"][data-unshared]`)),
   );
   return new URLSearchParams(fields).toString();
+}
+
+function ask(form, text, signal) {
+  const options = { signal, headers: headers() };
+  return form.method === "post"
+    ? fetch(form.dataset.answers, { ...options, method: "POST", body: new URLSearchParams(text) })
+    : fetch(`${form.dataset.answers}?${text}`, options);
 }
 
 export function headers() {
@@ -18,46 +29,43 @@ export function headers() {
 export function connect(form) {
   let timer, running, last;
 
-  async function answer(push) {
+  async function answer() {
     const text = query(form);
-    if (push && text === last) return; // leaving a field says again what typing said
+    if (text === last) return; // leaving a field says again what typing said
     last = text;
     running?.abort();
-    running = new AbortController();
+    const mine = (running = new AbortController());
     const region = document.querySelector("#answer");
     region?.setAttribute("aria-busy", "true");
     performance.mark("asked");
     try {
-      const response = await fetch(`${form.dataset.answers}?${text}`, {
-        signal: running.signal,
-        headers: headers(),
-      });
+      const response = await ask(form, text, mine.signal);
       const result = await response.json();
-      if (push) history.replaceState(null, "", `${location.pathname}?${text}`);
+      history.replaceState(null, "", `${location.pathname}?${query(form, true)}`);
       await show(form, result, text);
     } catch (error) {
       if (error.name !== "AbortError") {
         showErrors(form, { "": "The service does not answer; try again." });
       }
     } finally {
-      region?.setAttribute("aria-busy", "false");
+      if (running === mine) region?.setAttribute("aria-busy", "false");
     }
   }
 
   form.addEventListener("input", (event) => {
     if (event.target.type === "file" || !event.target.name) return;
     clearTimeout(timer);
-    timer = setTimeout(() => answer(true), PAUSE_MS);
+    timer = setTimeout(() => answer(), PAUSE_MS);
   });
   form.addEventListener("change", (event) => {
     if (event.target.type === "file" || !event.target.name) return;
     clearTimeout(timer);
-    answer(true);
+    answer();
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     clearTimeout(timer);
-    answer(true);
+    answer();
   });
   form.addEventListener("keydown", (event) => {
     const step = { ArrowUp: 2, ArrowDown: 0.5 }[event.key];
@@ -69,21 +77,29 @@ export function connect(form) {
     event.target.dispatchEvent(new Event("input", { bubbles: true }));
   });
   connectPick();
-  answer(false);
+  // What the page came with is up to date: only its charts are still to be drawn.
+  const charts = JSON.parse(document.querySelector("#charts").content.textContent);
+  last = query(form);
+  show(form, { charts }, query(form, true), false);
 }
 
 let shown; // the answer that is on the page, or being drawn
 const sources = new WeakMap(); // element → the text it was filled with
 
-async function show(form, result, text) {
+async function show(form, result, text, asked = true) {
   shown = result;
-  showErrors(form, result.errors ?? {});
+  if (asked) showErrors(form, result.errors ?? {});
   if (result.title) document.title = result.title;
   for (const [id, html] of Object.entries(result.html ?? {})) {
     replace(document.getElementById(id), html);
   }
   for (const link of document.querySelectorAll("[data-query-link]")) {
     link.href = `${link.getAttribute("href").split("?")[0]}?${text}`;
+  }
+  if (!Object.keys(result.errors ?? {}).length) {
+    for (const figure of document.querySelectorAll("[data-picture]")) {
+      figure.hidden = !(figure.dataset.picture in result.charts);
+    }
   }
   if (result.charts?.throughput) curve = result.charts.throughput.datasets.curve;
   readPick(); // noted first, so that each chart is run once
@@ -92,7 +108,7 @@ async function show(form, result, text) {
     .filter(([element]) => element);
   const [seen, rest] = [places.filter(inView), places.filter((place) => !inView(place))];
   for (const [element, spec] of seen) await draw(element, spec);
-  performance.measure("answered", "asked"); // what a reader sees is up to date
+  if (asked) performance.measure("answered", "asked"); // what a reader sees is up to date
   for (const [element, spec] of rest) {
     await new Promise((turn) => setTimeout(turn)); // events of the reader come first
     if (shown !== result) return; // a later answer draws it

@@ -32,12 +32,12 @@ export function connectBasket(form) {
     sessionStorage.removeItem(KEPT);
     location.href = "/compare";
   });
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-      say("Copied.");
-    });
-  }
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]"); // also those of a later answer
+    if (!button) return;
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    say("Copied.");
+  });
 }
 
 async function save(form) {

@@ -1,11 +1,16 @@
 // A config.json that is chosen or dropped becomes a model of the workspace, so that its id fits
-// into the address like any other.
+// into the address like any other. A manifest becomes the text of its field.
 import { headers, showErrors } from "./answers.js";
 
 const MOST_BYTES = 1_000_000;
 
 export function connectFiles(form) {
-  const input = form.querySelector("[data-config]");
+  connectDrop(form, "[data-config]", takeConfig);
+  connectDrop(form, "[data-manifest]", takeManifest);
+}
+
+function connectDrop(form, selector, take) {
+  const input = form.querySelector(selector);
   if (!input) return;
   input.addEventListener("change", () => input.files[0] && take(form, input.files[0]));
   form.addEventListener("dragover", (event) => {
@@ -21,7 +26,16 @@ export function connectFiles(form) {
   });
 }
 
-async function take(form, file) {
+async function takeManifest(form, file) {
+  if (file.size > MOST_BYTES) {
+    showErrors(form, { file: "file: too large; accepted: 1 MB at most" });
+    return;
+  }
+  form.elements.file.value = await file.text();
+  form.elements.file.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+async function takeConfig(form, file) {
   try {
     if (file.size > MOST_BYTES) throw new Error("config: too large; accepted: 1 MB at most");
     const text = await file.text();
