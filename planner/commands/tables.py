@@ -54,7 +54,7 @@ def make_table(
     from planner.plans.table.files import write_table
 
     cores = max(1, workers)
-    if not cluster:
+    if not cluster and sys.stderr.isatty():
         click.echo(_estimate_line(request, cores), err=True)
 
     def place() -> AbstractContextManager[tuple[Any, int]]:
