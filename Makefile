@@ -7,7 +7,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 JOBS ?= 2
 
-.PHONY: run example test test-all browser lint format bench accuracy lock clean
+.PHONY: run example test test-all browser lint format bench atlas accuracy lock clean
 
 run: $(STAMP) ## Start the service on loopback
 	$(BIN)/planner serve
@@ -37,6 +37,15 @@ bench: $(STAMP) ## Speed, as ratios within one run
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/search.py
 	PYTHONPATH=. $(BIN)/python bench/service.py
+	$(BIN)/python bench/sweep.py
+
+ATLAS ?= atlas
+BATCHES := 1,2,3,4,6,8,12,16,24,32,48,64,80,96,128,160,192,224,256,320,384,448,512,640,768,896,1024,1280,1536,2048,3072,4096
+CONTEXTS := 256,512,1k,2k,3k,4k,6k,8k,12k,16k,24k,32k,64k,128k,256k,1024k
+
+atlas: $(STAMP) ## Every model on every accelerator that can be had, as a table (minutes; goes on where it ended)
+	$(BIN)/planner sweep --all-models --all-gpus --tp 1,2,3,4,5,6,7,8 --batch $(BATCHES) \
+		--context $(CONTEXTS) --output $(ATLAS) --workers $(JOBS)
 
 accuracy: $(STAMP) ## Refit the calibration from the committed rows and report its accuracy (minutes)
 	$(BIN)/planner calibrate --output planner/calibration/data/$$($(BIN)/python -c \

@@ -30,16 +30,17 @@ def _plain(cell: Any) -> Any:
 
 def to_parquet(result: SweepResult) -> bytes:
     """Return a Parquet file; raises 406 where nothing here can write one."""
-    if find_spec("polars") is None:
+    if find_spec("pyarrow") is None:
         raise Problem(406, f"Accept: no Parquet here (extra `tables`); offered: {JSON}, {CSV}")
-    import polars
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
 
     types = (
-        dict.fromkeys(("gpu", "weights", "kv", "bound", "error"), polars.String)
-        | dict.fromkeys(("tp", "batch", "context"), polars.Int64)
-        | {"fits": polars.Boolean}
+        dict.fromkeys(("gpu", "weights", "kv", "bound", "error"), pa.string())
+        | dict.fromkeys(("tp", "batch", "context"), pa.int64())
+        | {"fits": pa.bool_()}
     )
-    schema = {name: types.get(name, polars.Float64) for name in result.columns}
+    schema = pa.schema([(name, types.get(name, pa.float64())) for name in result.columns])
     data = io.BytesIO()
-    polars.DataFrame(result.columns, schema=schema, strict=False).write_parquet(data)
+    parquet.write_table(pa.table(result.columns, schema=schema), data)
     return data.getvalue()

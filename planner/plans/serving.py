@@ -46,11 +46,17 @@ class Load:
         `start` is a factor on TTFT of a request that finds room, `step` one on TPOT [-]. Those that
         wait for room do so as long as the others take to leave (Little 1961).
         """
-        state = self.state
-        start_s = (state.ttft_s - state.queued / state.requests_per_s) * start
-        decoding_s = np.maximum(self.outputs - 1.0, 0.0) * state.tpot_s * step
-        requests = (self.clients - state.queued) / (start_s + decoding_s)
-        return np.asarray(start_s + state.queued / requests), np.asarray(requests)
+        return moved(self.state, self.clients, self.outputs, start, step)
+
+
+def moved(
+    state: Steady | Disaggregated, clients: Array, outputs: Numeric, start: Numeric, step: Numeric
+) -> tuple[Array, Array]:
+    """Return TTFT [s] and requests per second of `clients` as `Load.moved` does; they broadcast."""
+    start_s = (state.ttft_s - state.queued / state.requests_per_s) * start
+    decoding_s = np.maximum(outputs - 1.0, 0.0) * state.tpot_s * step
+    requests = (clients - state.queued) / (start_s + decoding_s)
+    return np.asarray(start_s + state.queued / requests), np.asarray(requests)
 
 
 def answer_serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
