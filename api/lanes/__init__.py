@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from api.lanes.lane import Lane, LaneFull, Lanes
 from api.lanes.processes import Processes
+from api.lanes.streams import streamed
 
-__all__ = ["Lane", "LaneFull", "Lanes", "Processes"]
+__all__ = ["Lane", "LaneFull", "Lanes", "Processes", "streamed"]
