@@ -24,6 +24,9 @@ from api.checks.controllers import CheckController
 from api.checks.service import Checks
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
+from api.jobs.controllers import JobController
+from api.jobs.service import Jobs
+from api.jobs.workshop import Workshop
 from api.lanes import AnswerCache, Lanes, Processes, QuickWork
 from api.measurements.calibrations import Calibrations
 from api.measurements.controllers import MeasurementController
@@ -50,7 +53,7 @@ from api.web.context import caller
 from api.web.gate import AllowedMethods, Gate
 from api.web.handlers import HANDLERS
 from api.web.idempotency import forget
-from api.workspace.controllers import WorkspaceController
+from api.workspace.controllers import LinesController, WorkspaceController
 from api.workspace.service import Workspaces
 
 AnyRequest = Request[Any, Any, Any]
@@ -62,6 +65,7 @@ CONTROLLERS = (
     AcceleratorController,
     EngineController,
     ScenarioController,
+    JobController,
     ComparisonController,
     CheckController,
     SystemController,
@@ -143,15 +147,19 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     app.state.api_keys = Keys(database, settings.key_cache_s)
     points = Points(settings, database)
     answers = AnswerCache(settings.answer_cache_bytes)
-    app.state.services = Services(
+    shared = Services(
         settings, database, points, calibrations, lanes, processes, answers, QuickWork()
     )
+    app.state.services = shared
+    workshop = app.state.workshop = Workshop(shared)
     app.state.metrics.watch(lanes)
     try:
         calibrations.start()
         forget(database, settings.idempotency_hours)
+        workshop.start()
         yield
     finally:
+        workshop.stop()
         calibrations.stop()
         lanes.shutdown()
         points.close()
@@ -162,7 +170,7 @@ def _importer(settings: Settings) -> Router:
     """Return the routes that take more than other bodies."""
     return Router(
         "/",
-        route_handlers=[WorkspaceController, MeasurementController],
+        route_handlers=[WorkspaceController, LinesController, MeasurementController],
         request_max_body_size=settings.max_import_bytes,
     )
 
@@ -181,6 +189,10 @@ def _scenarios(request: AnyRequest) -> Scenarios:
 
 def _comparisons(request: AnyRequest) -> Comparisons:
     return Comparisons(services(request), caller(request))
+
+
+def _jobs(request: AnyRequest) -> Jobs:
+    return Jobs(services(request), request.app.state.workshop, caller(request).workspace)
 
 
 def _checks(request: AnyRequest) -> Checks:
@@ -205,6 +217,7 @@ SERVICES = {
     "scenarios": _scenarios,
     "comparisons": _comparisons,
     "checks": _checks,
+    "jobs": _jobs,
     "measured": _measured,
     "workspaces": _workspaces,
     "pages": _pages,

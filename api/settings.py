@@ -79,6 +79,22 @@ class Settings(BaseSettings):
     key_cache_s: float = Field(
         1.0, ge=0, le=60, description="time a valid API key is not looked up again [s]"
     )
+    lane_jobs: int = Field(
+        1,
+        ge=0,
+        le=64,
+        description="worker processes for jobs, per process; 0 leaves them to others",
+    )
+    max_jobs_unfinished: int = Field(
+        20, ge=1, description="jobs of a workspace that wait or run at once"
+    )
+    max_jobs_kept: int = Field(
+        200, ge=1, description="jobs of a workspace that are kept; the oldest finished go first"
+    )
+    max_job_result_bytes: int = Field(
+        4_000_000_000, ge=1_000, description="largest result of a job [byte]"
+    )
+    job_hours: int = Field(24, ge=1, description="how long a finished job is kept [h]")
     pool_size: int = Field(10, ge=1, le=100, description="database connections kept per process")
     idempotency_hours: int = Field(48, ge=1, description="how long an Idempotency-Key counts [h]")
     log_level: Literal["debug", "info", "warning", "error"] = Field(

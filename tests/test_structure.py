@@ -47,6 +47,7 @@ API_FLOORS = (
     ("plans", "scenarios", "checks"),
     ("comparisons", "system", "agents"),
     ("workspace", "openapi", "page"),
+    ("jobs",),
     ("app",),
     ("commands", "__init__"),
 )

@@ -6,5 +6,6 @@ from api.lanes.cache import AnswerCache
 from api.lanes.lane import Lane, LaneFull, Lanes
 from api.lanes.processes import Processes
 from api.lanes.quick import QuickWork
+from api.lanes.streams import streamed
 
-__all__ = ["AnswerCache", "Lane", "LaneFull", "Lanes", "Processes", "QuickWork"]
+__all__ = ["AnswerCache", "Lane", "LaneFull", "Lanes", "Processes", "QuickWork", "streamed"]

@@ -44,6 +44,10 @@ class Lane(Executor):
         """Queue work; raises LaneFull."""
         return self._enter(self.most, fn, args, kwargs)
 
+    def go_on(self, fn: Callable[..., T], /, *args: Any) -> Future[T]:
+        """Queue more work of a request that was let in before, full or not."""
+        return self._enter(None, fn, args, {})
+
     def probe(self) -> Future[None]:
         """Queue nothing, full or not: it is done when the lane gets round to it."""
         return self._enter(None, lambda: None, (), {})

@@ -8,7 +8,8 @@ store has at that moment.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -119,10 +120,14 @@ class Calibrations:
 
     def change(self, workspace: str, change: RowsChange[T]) -> T:
         """Refit a workspace to the rows that a change leaves, and store all it writes."""
-        result = self.refits.change(workspace, change)
+        return self.change_all(workspace, [change])[0].result()
+
+    def change_all(self, workspace: str, changes: Sequence[RowsChange[T]]) -> list[Future[T]]:
+        """Make changes with one refit; return what became of each."""
+        results = self.refits.change_all(workspace, changes)
         with suppress(SQLAlchemyError):
             self._load()
-        return result
+        return results
 
     def _fit(self, rows: MeasuredRows) -> WorkspaceCalibration | None:
         if not rows:

@@ -56,17 +56,17 @@ class Refits:
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._waiting: defaultdict[str, list[RowsChange[Any]]] = defaultdict(list)
 
-    def change(self, workspace: str, change: RowsChange[T]) -> T:
-        """Make a change, with all that wait for their turn; return what `write` returned."""
+    def change_all(self, workspace: str, changes: Sequence[RowsChange[T]]) -> list[Future[T]]:
+        """Make changes, with all that wait for their turn; return what became of each of these."""
         with self._lock:
-            self._waiting[workspace].append(change)
+            self._waiting[workspace] += changes
             turn = self._turns[workspace]
         with turn:
-            if not change.result.done():
+            if not all(change.result.done() for change in changes):
                 with self._lock:
                     together = self._waiting.pop(workspace)
                 self._make(workspace, together)
-        return change.result.result()
+        return [change.result for change in changes]
 
     def _make(self, workspace: str, changes: Sequence[RowsChange[Any]]) -> None:
         """Make changes together; where that fails, one after the other."""

@@ -64,7 +64,8 @@ class MeasurementController(Controller):
     ) -> Response[AddedMeasurement]:
         """Add results of a benchmark, and refit this workspace's calibration with them."""
         once = Once.of(measured.workspace, idempotency_key, f"{PATH}?{context}", raw)
-        return measured.add(raw, body_kind(request), context, once).response()
+        read = measured.read(raw, body_kind(request), context)
+        return measured.add(read, once).response()
 
     @get(operation_id="listMeasurements", sync_to_thread=True)
     def page(self, measured: Service, limit: Limit = 50, cursor: Cursor = None) -> MeasurementPage:

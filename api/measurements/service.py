@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
@@ -21,7 +22,7 @@ from api.store.tables import MeasurementRow, new_id, now
 from api.web import cursor as cursors
 from api.web.idempotency import Once, StoredResponse, replayed, write_in
 from api.web.problem import not_found
-from planner.benchmarks import Context
+from planner.benchmarks import Context, Measurements
 from planner.runs.entries import entry_of
 
 PATH = "/v1/measurements"
@@ -35,10 +36,22 @@ class MeasuredRuns:
         self.database = calibrations.database
         self.workspace = workspace
 
-    def add(self, raw: bytes, kind: str, context: Context, once: Once) -> StoredResponse:
-        """Store results, and refit with them."""
+    def read(self, raw: bytes, kind: str, context: Context) -> Measurements:
+        """Return the runs of results of a media type; raises a 4xx problem."""
         most = self.calibrations.settings.max_measured_runs
-        read = read_body(raw, kind, context, most)
+        return read_body(raw, kind, context, most)
+
+    def add(self, read: Measurements, once: Once) -> StoredResponse:
+        """Store results, and refit with them."""
+        return self.calibrations.change(self.workspace, self.addition(read, once))
+
+    def addition(
+        self,
+        read: Measurements,
+        once: Once,
+        beside: Callable[[Session, StoredResponse], None] = lambda *_: None,
+    ) -> RowsChange[StoredResponse]:
+        """Return the change that stores results; `beside` writes more in its transaction."""
         row = MeasurementRow(
             id=new_id(),
             workspace=self.workspace,
@@ -53,15 +66,14 @@ class MeasuredRuns:
             assert calibration is not None  # noqa: S101 - there is this measurement at least
             added = AddedMeasurement(measurement=_measurement(row), calibration=calibration)
             headers = {"Location": f"{PATH}/{row.id}"}
-            return StoredResponse(added.model_dump_json().encode(), headers=headers)
+            response = StoredResponse(added.model_dump_json().encode(), headers=headers)
+            beside(session, response)
+            return response
 
-        return self.calibrations.change(
-            self.workspace,
-            RowsChange(
-                after=lambda rows: {**rows, row.id: read.rows},
-                write=lambda session, own: write_in(session, once, lambda s: make(s, own)),
-                before=lambda: replayed(self.database, once),
-            ),
+        return RowsChange(
+            after=lambda rows: {**rows, row.id: read.rows},
+            write=lambda session, own: write_in(session, once, lambda s: make(s, own)),
+            before=lambda: replayed(self.database, once),
         )
 
     def delete(self, ident: str) -> None:

@@ -40,6 +40,7 @@ PROBLEMS = {
     503: "The service is busy, or the store does not answer; try again after Retry-After",
 }
 TAG_HEADER = {"description": "revision, in quotes", "schema": {"type": "string"}}
+BINARY = {"type": "string", "format": "binary"}
 PLACE_HEADER = {"description": "path of what was made", "schema": {"type": "string"}}
 
 
@@ -96,7 +97,10 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
         content = operation["requestBody"]["content"][JSON]
         content["schema"] = references[body, "validation"]
         content["example"] = EXAMPLES[operation["operationId"]]
-    if kinds:
+    if handler.opt.get("reads_stream"):
+        content = {key: {"schema": BINARY} for key in kinds}
+        operation["requestBody"] = {"required": True, "content": content}
+    elif kinds:
         shown = EXAMPLES[operation["operationId"]]
         operation["requestBody"] = {
             "required": True,
@@ -146,6 +150,8 @@ def _describe_success(
             else {"schema": {"type": "string"}}
             for kind in handler.opt.get("produces", (JSON,))
         }
+    elif streams := handler.opt.get("streams"):
+        response["content"] = {key: {"schema": BINARY} for key in streams}
     elif operation["operationId"] == "metrics":
         response["content"] = {"text/plain": {"schema": {"type": "string"}}}
     headers: Schema = {}
@@ -177,6 +183,8 @@ def _statuses(
         statuses |= {409, 412, 428}
     if "Idempotency-Key" in names or operation["operationId"].startswith("delete"):
         statuses.add(409)
+    if handler.opt.get("streams"):
+        statuses |= {400, 409}
     if handler.opt.get("refuses"):
         statuses.add(422)
     return statuses

@@ -98,6 +98,10 @@ EXAMPLES: dict[str, Any] = {
         "mean_ttft_ms": 182.4,
         "mean_tpot_ms": 11.86,
     },
+    "createJob": {
+        "kind": "sweep",
+        "question": {"scenario": SCENARIO, "gpu": ["h100-sxm5", "h200-sxm"], "tp": [4, 8]},
+    },
     "importWorkspace": {
         "format": "decode-planner-workspace/1",
         "workspace": "default",

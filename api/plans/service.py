@@ -10,7 +10,7 @@ from api.catalog.names import Name, Names, is_own, label
 from api.catalog.own import OwnObjects
 from api.plans.quick import kind_of
 from api.plans.schemas import RooflineQuery
-from api.plans.work import answer_sweep
+from api.plans.work import RecommendationWork, SweepWork, answer_recommendation, answer_sweep
 from api.services import Services
 from api.web.call import call_planner
 from api.web.problem import over_limit, rejected
@@ -19,7 +19,7 @@ from planner.hw import get_accelerator
 from planner.models import get_model
 from planner.plans.fleet import Fleet, fleet
 from planner.plans.fleet_request import FleetRequest
-from planner.plans.recommend import Recommendation, RecommendationRequest, recommend
+from planner.plans.recommend import Recommendation, RecommendationRequest
 from planner.plans.sweep import SweepRequest
 from planner.scenario import Scenario
 from planner.step.placement import Roofline, place
@@ -73,30 +73,27 @@ class Plans:
             raise over_limit(
                 "axes", rows, self.settings.max_sweep_points, "PLANNER_MAX_SWEEP_POINTS"
             )
+        work = self.sweep_work(request, kind)
+        return answer_sweep(*work) if rows <= SMALL else self.processes.run(answer_sweep, *work)
+
+    def sweep_work(self, request: SweepRequest, kind: str) -> SweepWork:
+        """Return what `answer_sweep` needs of this workspace; raises a 422 problem."""
         inlined = self.names.inline(request.scenario).scenario
         gpus = self._accelerators(request.gpu)
         labels = [label(gpu) for gpu in (*(request.gpu or ()),)] or [label(request.scenario.gpu)]
-        work = (
-            request.model_copy(update={"scenario": inlined, "gpu": gpus}),
-            labels,
-            self.calibrations.last(self.names.workspace),
-            kind,
-        )
-        return answer_sweep(*work) if rows <= SMALL else self.processes.run(answer_sweep, *work)
+        resolved = request.model_copy(update={"scenario": inlined, "gpu": gpus})
+        return resolved, labels, self.calibrations.last(self.names.workspace), kind
 
     def recommend(self, request: RecommendationRequest) -> Recommendation:
         """Return the batch to run on each accelerator of the request."""
+        return answer_recommendation(*self.recommendation_work(request))
+
+    def recommendation_work(self, request: RecommendationRequest) -> RecommendationWork:
+        """Return what `answer_recommendation` needs of this workspace; raises a 422 problem."""
         model, gpus = self.names.model(request.model), self._accelerators(request.gpu)
-        with self.calibrated(self.names.workspace):
-            result = call_planner(
-                recommend, request.model_copy(update={"model": model, "gpu": gpus})
-            )
         names = _names(request.gpu or [], gpus or [])
-        named = {
-            field: [one.model_copy(update={"gpu": names.get(one.gpu, one.gpu)}) for one in items]
-            for field, items in (("choices", result.choices), ("refused", result.refused))
-        }
-        return result.model_copy(update={"request": request, **named})
+        resolved = request.model_copy(update={"model": model, "gpu": gpus})
+        return resolved, request, names, self.calibrations.last(self.names.workspace)
 
     def fleet(self, request: FleetRequest) -> Fleet:
         """Return a fleet's day by its shape; own models and accelerators may stand in its pools."""

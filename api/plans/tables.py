@@ -28,10 +28,15 @@ def _plain(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in {"=", "+", "-", "@"} else cell
 
 
-def to_parquet(result: SweepResult) -> bytes:
-    """Return a Parquet file; raises 406 where nothing here can write one."""
+def require_parquet() -> None:
+    """Raise 406 where nothing here can write Parquet."""
     if find_spec("pyarrow") is None:
         raise Problem(406, f"Accept: no Parquet here (extra `tables`); offered: {JSON}, {CSV}")
+
+
+def to_parquet(result: SweepResult) -> bytes:
+    """Return a Parquet file; raises 406 where nothing here can write one."""
+    require_parquet()
     import pyarrow as pa
     import pyarrow.parquet as parquet
 

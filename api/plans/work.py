@@ -1,15 +1,37 @@
-"""Sweeps as the bytes that answer them; functions that a worker process can run."""
+"""Long answers; functions that a worker process can run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from api.measurements.calibrations import calibration_of
 from api.plans.tables import to_csv, to_parquet
 from api.web.accept import CSV, JSON
 from api.web.call import call_planner
 from planner.calibration import using
+from planner.plans.recommend import Recommendation, RecommendationRequest, recommend
 from planner.plans.sweep import SweepRequest, SweepResult, sweep
+
+SweepWork = tuple[SweepRequest, Sequence[str], str, str]
+"""A resolved request, labels of its accelerators, the workspace's calibration, a media type."""
+RecommendationWork = tuple[RecommendationRequest, RecommendationRequest, Mapping[str, str], str]
+"""A request resolved and as it was sent, own ids by the planner's, the workspace's calibration."""
+
+
+def answer_recommendation(
+    resolved: RecommendationRequest,
+    request: RecommendationRequest,
+    names: Mapping[str, str],
+    document: str,
+) -> Recommendation:
+    """Return what to run, in the names of the request."""
+    with using(calibration_of(document)):
+        result = call_planner(recommend, resolved)
+    named = {
+        field: [one.model_copy(update={"gpu": names.get(one.gpu, one.gpu)}) for one in items]
+        for field, items in (("choices", result.choices), ("refused", result.refused))
+    }
+    return result.model_copy(update={"request": request, **named})
 
 
 def answer_sweep(request: SweepRequest, labels: Sequence[str], document: str, kind: str) -> bytes:

@@ -1,7 +1,8 @@
 """A backup of the whole store as one file, from either database and back into either.
 
 The file is gzipped lines of JSON: the revision of the schema, every row of every table in the order
-in which they refer to each other, and how many there are. A few rows are held at a time.
+in which they refer to each other, and how many there are. A few rows are held at a time. Jobs are
+left out: they expire by themselves.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sqlalchemy import Connection, Table, func, insert, select
 from api.settings import Settings
 from api.store import migrate
 from api.store.database import make_engine
-from api.store.tables import Base
+from api.store.tables import TRANSIENT, Base
 from planner.errors import InvalidInput
 
 FORMAT = "decode-planner-backup/1"
@@ -43,7 +44,7 @@ def backup(settings: Settings, path: Path) -> Counter[str]:
             gzip.open(partial, "wt", encoding="utf-8") as file,
         ):
             _write(file, {"format": FORMAT, "revision": migrate.head()})
-            for table in Base.metadata.sorted_tables:
+            for table in _tables():
                 for row in _rows(connection, table):
                     _write(file, {"table": table.name, "row": row})
                     counts[table.name] += 1
@@ -68,13 +69,17 @@ def restore(settings: Settings, path: Path) -> Counter[str]:
         _check_head(next(lines, {}))
         migrate.upgrade(settings)
         with engine.begin() as connection:
-            for table in Base.metadata.sorted_tables:
+            for table in _tables():
                 if connection.scalar(select(func.count()).select_from(table)):
                     raise BadBackup(f"the store is not empty: {table.name} has rows")
             _fill(connection, lines, counts)
     finally:
         engine.dispose()
     return counts
+
+
+def _tables() -> list[Table]:
+    return [table for table in Base.metadata.sorted_tables if table.name not in TRANSIENT]
 
 
 def _fill(connection: Connection, lines: Iterator[dict[str, Any]], counts: Counter[str]) -> None:
@@ -85,6 +90,8 @@ def _fill(connection: Connection, lines: Iterator[dict[str, Any]], counts: Count
         if "rows" in line:
             stated = line["rows"]
             break
+        if line["table"] not in tables or line["table"] in TRANSIENT:
+            raise BadBackup(f"not a table of a backup: {str(line['table'])[:60]!r}")
         if line["table"] != name or len(waiting) == BATCH:
             _insert(connection, name, waiting)
             name, waiting = line["table"], []

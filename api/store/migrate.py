@@ -18,6 +18,7 @@ from sqlalchemy import Connection, create_engine, func, inspect, select
 from sqlalchemy import table as sql_table
 
 from api.settings import Settings
+from api.store import queue_schema
 from api.store.database import make_engine
 
 LOCK = 0x706C616E
@@ -51,6 +52,8 @@ def upgrade(settings: Settings, revision: str = "head") -> None:
     _require_known(current(settings))
     with _migrating(settings) as connection:
         command.upgrade(config(connection), revision)
+    if current(settings) == head():
+        queue_schema.prepare(settings)
 
 
 def downgrade(settings: Settings, revision: str) -> None:

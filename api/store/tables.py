@@ -7,7 +7,17 @@ from typing import Any
 
 from advanced_alchemy.base import CommonTableAttributes
 from advanced_alchemy.types import DateTimeUTC
-from sqlalchemy import JSON, ForeignKey, Index, MetaData, String, Text, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from uuid_utils import uuid7
 
@@ -175,3 +185,60 @@ class ComparisonRow(Base):
     asked: Mapped[dict[str, Any]]
     answer: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class JobRow(Base):
+    """Long work that a workspace asked for, and how far it is.
+
+    `holder` is the service that works on it: what another one took over it writes no more.
+    """
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index(None, "workspace", "id"), Index(None, "state", "id"))
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True, default=new_id)
+    workspace: Mapped[str] = mapped_column(String(64))
+    kind: Mapped[str] = mapped_column(String(20))
+    state: Mapped[str] = mapped_column(String(12))
+    document: Mapped[str] = mapped_column(Text)
+    media_type: Mapped[str] = mapped_column(String(60))
+    done: Mapped[int]
+    total: Mapped[int]
+    attempts: Mapped[int]
+    cancelled: Mapped[bool]
+    holder: Mapped[str] = mapped_column(String(36))
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    result_bytes: Mapped[int] = mapped_column(BigInteger)
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    started_at: Mapped[datetime | None]
+    heard_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
+
+
+class PieceRow(Base):
+    """One piece of a job's result, in order."""
+
+    __tablename__ = "job_pieces"
+
+    job_id: Mapped[str] = mapped_column(
+        String(36), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True)
+    body: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class ImportedRow(Base):
+    """What became of something that was imported by lines, so that the import can be resumed."""
+
+    __tablename__ = "imported"
+
+    workspace: Mapped[str] = mapped_column(String(64), primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    exported_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    new_id: Mapped[str] = mapped_column(String(36))
+    created_at: Mapped[datetime] = mapped_column(default=now, index=True)
+
+
+TRANSIENT = frozenset({"jobs", "job_pieces", "imported"})
+"""Tables whose rows expire by themselves; a backup leaves them out."""

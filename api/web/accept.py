@@ -15,6 +15,7 @@ JSON = "application/json"
 CSV = "text/csv"
 MARKDOWN = "text/markdown"
 JSON_LINES = ("application/jsonl", "application/x-ndjson")
+BYTES = "application/octet-stream"
 PARQUET = "application/vnd.apache.parquet"
 
 
@@ -89,7 +90,8 @@ async def before_request(request: Request[Any, Any, Any]) -> None:
         if kind not in accepted:
             message = f"Content-Type: {kind or 'none'}; accepted: {', '.join(accepted)}"
             raise Problem(415, message)
-        refuse_nul(await request.body())
+        if not handler.opt.get("reads_stream"):
+            refuse_nul(await request.body())
 
 
 def body_kind(request: Request[Any, Any, Any]) -> str:

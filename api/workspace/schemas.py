@@ -78,3 +78,16 @@ class Imported(Exported):
     measurements: int
     scenarios: dict[str, str] = Field(description="new id by exported id")
     comparisons: dict[str, str] = Field(description="new id by exported id")
+
+
+class ImportedLines(Exported):
+    """What lines that were sent have come to."""
+
+    name: str = Field(description="of the import: more of it is sent under this name")
+    models: int
+    accelerators: int
+    measurements: int
+    scenarios: int
+    comparisons: int
+    skipped: int = Field(description="lines that were stored before, under the same name")
+    complete: bool = Field(description="whether the last line of an export was among them")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
 from api.catalog import own
 from api.catalog.own import ACCELERATOR, MODEL
-from api.scenarios.repository import ScenarioRepository
 from api.scenarios.service import describe
-from api.store.tables import ComparisonRow, RevisionRow, ScenarioRow, new_id, now
-from api.workspace.schemas import ExportedComparison, ExportedScenario, Imported, Workspace
+from api.store.tables import ComparisonRow, RevisionRow, ScenarioRow, TagRow, new_id, now
+from api.workspace.schemas import (
+    ExportedComparison,
+    ExportedRevision,
+    ExportedScenario,
+    Imported,
+    Workspace,
+)
 
 
 def write_workspace(session: Session, workspace: str, document: Workspace) -> Imported:
@@ -23,12 +29,13 @@ def write_workspace(session: Session, workspace: str, document: Workspace) -> Im
         own.store(session, workspace, MODEL, model.id, model.config)
     for accelerator in document.accelerators:
         own.store(session, workspace, ACCELERATOR, accelerator.id, accelerator.spec)
-    scenarios = {item.id: _add_scenario(session, workspace, item) for item in document.scenarios}
+    new = add_scenarios(session, workspace, document.scenarios)
+    scenarios = dict(zip((item.id for item in document.scenarios), new, strict=True))
     comparisons: dict[str, str] = {}
     for comparison in document.comparisons:
         ident = new_id()
         comparisons[comparison.answer.id or ident] = ident
-        session.add(_comparison_row(workspace, comparison, ident, scenarios))
+        session.add(comparison_row(workspace, comparison, ident, scenarios))
     return Imported(
         models=len(document.models),
         accelerators=len(document.accelerators),
@@ -38,32 +45,40 @@ def write_workspace(session: Session, workspace: str, document: Workspace) -> Im
     )
 
 
-def _add_scenario(session: Session, workspace: str, exported: ExportedScenario) -> str:
-    newest = exported.revisions[-1]
-    row = ScenarioRow(id=new_id(), workspace=workspace, revision=newest.revision)
-    row.created_at, row.updated_at = exported.revisions[0].created_at, newest.created_at
-    row.deleted_at = exported.deleted_at
-    describe(row, newest.question)
-    session.add(row)
-    session.flush()
-    ScenarioRepository.of(session).retag(row, newest.question.tags)
-    session.add_all(
-        RevisionRow(
-            scenario_id=row.id,
-            revision=item.revision,
-            action=item.action,
-            question=item.question.model_dump(mode="json", exclude_unset=True),
-            plan=json.dumps(item.plan, allow_nan=False),
-            editions=item.editions.model_dump(),
-            own=item.own,
-            created_at=item.created_at,
-        )
-        for item in exported.revisions
+def add_scenarios(
+    session: Session, workspace: str, scenarios: Sequence[ExportedScenario]
+) -> list[str]:
+    """Add scenarios with their revisions under new ids, which are returned."""
+    rows, revisions, tags = [], [], []
+    for exported in scenarios:
+        newest = exported.revisions[-1]
+        row = ScenarioRow(id=new_id(), workspace=workspace, revision=newest.revision)
+        row.created_at, row.updated_at = exported.revisions[0].created_at, newest.created_at
+        row.deleted_at = exported.deleted_at
+        describe(row, newest.question)
+        rows.append(row)
+        tags += [TagRow(scenario_id=row.id, tag=tag) for tag in dict.fromkeys(newest.question.tags)]
+        revisions += [_revision_row(row.id, item) for item in exported.revisions]
+    for added in (rows, revisions, tags):
+        session.add_all(added)
+        session.flush()
+    return [row.id for row in rows]
+
+
+def _revision_row(scenario_id: str, item: ExportedRevision) -> RevisionRow:
+    return RevisionRow(
+        scenario_id=scenario_id,
+        revision=item.revision,
+        action=item.action,
+        question=item.question.model_dump(mode="json", exclude_unset=True),
+        plan=json.dumps(item.plan, allow_nan=False),
+        editions=item.editions.model_dump(),
+        own=item.own,
+        created_at=item.created_at,
     )
-    return row.id
 
 
-def _comparison_row(
+def comparison_row(
     workspace: str, exported: ExportedComparison, ident: str, scenarios: dict[str, str]
 ) -> ComparisonRow:
     """Return the row of a comparison; `scenarios` has the new id of each exported scenario."""

@@ -21,6 +21,7 @@ from planner.deployment import Deployment
 from planner.errors import InvalidInput
 from planner.fitting.own_rows import OwnRows, weight_of
 from planner.fitting.own_solver import solve
+from planner.plans.progress import tracked
 from planner.roofline import Array
 from planner.runs.predict import predict
 from planner.runs.rows import Row
@@ -82,7 +83,8 @@ def refit(rows: Sequence[Row], shipped: Calibration) -> Fit:
     before, after, left_out = _Errors(), _Errors(), _Errors()
     groups: list[GroupError] = []
     folds = FOLDS if len(members) >= 2 * FOLDS else 0
-    for several in _sets(members):
+    sets = _sets(members)
+    for several in tracked(sets, len(sets)):
         measured = _own_rows(several, shipped)
         number = np.array([one.number for one in several])[measured.row]
         out = number % FOLDS == np.arange(folds)[:, None]

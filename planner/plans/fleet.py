@@ -23,6 +23,7 @@ from planner.plans.curves import Requests, shared_curve
 from planner.plans.editions import current_editions
 from planner.plans.fleet_request import FleetPool, FleetRequest
 from planner.plans.money import HOURS_PER_MONTH, PriceBook
+from planner.plans.progress import tracked
 from planner.plans.sizing import Sizing, Wanted
 from planner.plans.texts import note_answers
 from planner.plans.uncertainty import Spread, z_of
@@ -110,7 +111,7 @@ def fleet(request: FleetRequest) -> Fleet:
     limits = [pool.isl_up_to for pool in request.pools if pool.isl_up_to is not None]
     windows = gather(_events(request), request.window_s, limits).times(request.scale)
     members = [PoolMember.of(pool, request, i) for i, pool in enumerate(request.pools)]
-    days = [member.day(windows) for member in members]
+    days = [member.day(windows) for member in tracked(members, len(members))]
     rates = windows.requests_per_s.sum(axis=1)
     return Fleet(
         request=request,

@@ -11,6 +11,7 @@ from planner.plans.apart import apart
 from planner.plans.batches import ANNOUNCED, candidates, wanted
 from planner.plans.candidate import Candidate, sized, within_means
 from planner.plans.curves import Sampled, shared_curves
+from planner.plans.progress import tracked
 from planner.plans.question import Question
 from planner.plans.space import Axes, Refused, count_options, options
 
@@ -57,17 +58,17 @@ def search(question: Question) -> Searched:
     if len(accelerators) > SECOND_ROUND:
         result.options = sum(count_options(question.spec, a, axes) for a in accelerators)
     if result.options <= MOST_WHOLE:
-        for accelerator in accelerators:
+        for accelerator in tracked(accelerators, len(accelerators)):
             _search_accelerator(question, accelerator, axes, result)
         return result
     simple = replace(axes, pp=axes.pp or 1, ep=axes.ep or 1, attention_dp=axes.attention_dp or 1)
-    for accelerator in accelerators:
+    for accelerator in tracked(accelerators, len(accelerators)):
         _search_accelerator(question, accelerator, simple, result)
     best = _best_accelerators(result)
-    for accelerator in accelerators:
-        if accelerator.id in best:
-            result.meeting = [c for c in result.meeting if c.gpu != accelerator.id]
-            _search_accelerator(question, accelerator, axes, result)
+    again = [accelerator for accelerator in accelerators if accelerator.id in best]
+    for accelerator in tracked(again, len(again)):
+        result.meeting = [c for c in result.meeting if c.gpu != accelerator.id]
+        _search_accelerator(question, accelerator, axes, result)
     result.staged = True
     return result
 

@@ -15,6 +15,7 @@ from planner.deployment import deployment_of
 from planner.plans.columns import grid_columns
 from planner.plans.editions import current_editions
 from planner.plans.planning import BOUND_NAMES
+from planner.plans.progress import tracked
 from planner.scenario import DEFAULT_CONTEXT, Count, Scenario, Short, grid_points
 from planner.workload.distributions import Tokens
 
@@ -114,7 +115,8 @@ def sweep(request: SweepRequest, executor: Executor | None = None) -> SweepResul
     combination that is impossible keeps its rows, with the reason in `error`.
     """
     scenarios = request.deployments()
-    tables = list(executor.map(rows_of, scenarios) if executor else map(rows_of, scenarios))
+    answers = executor.map(rows_of, scenarios) if executor else map(rows_of, scenarios)
+    tables = list(tracked(answers, len(scenarios)))
     merged: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for table in tables:
         size = len(table["batch"])

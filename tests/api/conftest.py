@@ -79,6 +79,7 @@ def make_settings(url: str, **changes: Any) -> Settings:
         "auto_migrate": True,
         "allowed_hosts": [HOST],
         "log_level": "error",
+        "lane_jobs": 0,
         **changes,
     }
     return Settings(_env_file=None, **values)

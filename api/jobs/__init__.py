@@ -1,0 +1,1 @@
+"""Long work as jobs: asked for, done by worker processes, and kept for a while."""

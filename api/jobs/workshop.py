@@ -1,0 +1,62 @@
+"""Jobs in one service: its queue, its worker processes, and the housekeeping of the rows."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from api.jobs.queues import queue_of
+from api.jobs.rows import JobRows
+from api.jobs.runner import Runner
+from api.lanes import Processes
+from api.services import Services
+from api.store.tables import new_id
+from api.workspace.loading import forget_imports
+
+HOUSEKEEPING_S = 5.0
+"""Time between two signs of life, and looks at those of others [s]."""
+
+
+class Workshop:
+    """Everything about jobs that one service holds for all requests."""
+
+    def __init__(self, services: Services) -> None:
+        settings = services.settings
+        self.rows = JobRows(services.database, settings, new_id())
+        processes = Processes(max(settings.lane_jobs, 1), preload="api.plans.warm")
+        self.runner = Runner(services, self.rows, processes)
+        self.queue = queue_of(settings, self.runner)
+        self._end = threading.Event()
+        self._housekeeper = threading.Thread(
+            target=self._keep, name="jobs-housekeeper", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begin to do jobs, those left over from before first."""
+        self.queue.start()
+        self._housekeeper.start()
+
+    def stop(self) -> None:
+        """Give jobs in progress back, and end."""
+        self._end.set()
+        self.queue.stop()
+        if self._housekeeper.is_alive():
+            self._housekeeper.join()
+
+    def _keep(self) -> None:
+        while True:
+            with suppress(SQLAlchemyError, OSError):  # until the store is back
+                self.keep()
+            if self._end.wait(HOUSEKEEPING_S):
+                return
+
+    def keep(self) -> None:
+        """Give a sign of life, take over from the dead, and forget what is over."""
+        if self.runner.running:
+            self.rows.heard()
+        for ident in self.rows.recover():
+            self.queue.put(ident)
+        self.rows.expire()
+        forget_imports(self.rows.database, self.rows.settings.idempotency_hours)
