@@ -20,10 +20,12 @@ from litestar.types import Receive, Scope, Send
 from api.agents.mount import agent_routes
 from api.catalog.controllers import AcceleratorController, EngineController, ModelController
 from api.catalog.service import Catalog
+from api.changes.controllers import ChangeController
 from api.checks.controllers import CheckController
 from api.checks.service import Checks
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
+from api.housekeeping import keep_tidy
 from api.lanes import AnswerCache, Lanes, Processes, QuickWork
 from api.measurements.calibrations import Calibrations
 from api.measurements.controllers import MeasurementController
@@ -49,7 +51,6 @@ from api.web.body import BodyPlugin
 from api.web.context import caller
 from api.web.gate import AllowedMethods, Gate
 from api.web.handlers import HANDLERS
-from api.web.idempotency import forget
 from api.workspace.controllers import WorkspaceController
 from api.workspace.service import Workspaces
 
@@ -64,6 +65,7 @@ CONTROLLERS = (
     ScenarioController,
     ComparisonController,
     CheckController,
+    ChangeController,
     SystemController,
     *PAGES,
 )
@@ -105,7 +107,7 @@ def create_app(settings: Settings | None = None) -> Application:
         request_max_body_size=settings.max_body_bytes,
         openapi_config=openapi_config(version(), settings),
     )
-    app.gate = Gate(settings.hosts, _allowed_methods(app), metrics.observe)
+    app.gate = Gate(settings, _allowed_methods(app), metrics.observe)
     schema = app.plugins.get(OpenAPIPlugin).provide_openapi_schema()
     complete(app, schema)
     app.state.query_names = query_names(schema)
@@ -149,8 +151,9 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     app.state.metrics.watch(lanes)
     try:
         calibrations.start()
-        forget(database, settings.idempotency_hours)
+        tidying = asyncio.create_task(keep_tidy(app.state.services))
         yield
+        tidying.cancel()
     finally:
         calibrations.stop()
         lanes.shutdown()

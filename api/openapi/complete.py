@@ -30,6 +30,7 @@ PROBLEMS = {
     403: "The key may not do this",
     404: "This workspace has no such thing",
     406: "Nothing the client accepts can be answered",
+    408: "The body was not sent in time",
     409: "It exists already, or its state does not allow this",
     412: "It has changed since it was read",
     413: "The body is too large",
@@ -100,14 +101,14 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
         shown = EXAMPLES[operation["operationId"]]
         operation["requestBody"] = {
             "required": True,
-            "content": {JSON: _results(shown)},
+            "content": {JSON: _free_body(shown, handler.opt.get("body"))},
             # Generators of clients know no other type, and would leave out the operation.
             "description": f"Also accepted: {', '.join(kind for kind in kinds if kind != JSON)}",
         }
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
         if parameter["name"] == "If-Match":
-            parameter["required"] = True
+            parameter["required"] = not handler.opt.get("may_make")
     success = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
     for response in success.values():
         _describe_success(response, operation, handler, answer, references)
@@ -116,6 +117,8 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
         success["304"] = {"description": "Not changed", "headers": {"ETag": TAG_HEADER}}
     if operation["operationId"] == "createComparison":
         success["200"] = {**success["201"], "description": "Answered, not saved (save=false)"}
+    if handler.opt.get("may_make"):
+        success["201"] = {**success["200"], "description": "Made"}
     problems = _statuses(path, operation, handler, names, body is not None or kinds)
     references_to = {
         str(s): {"$ref": f"#/components/responses/Problem{s}"} for s in sorted(problems)
@@ -125,10 +128,10 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
         operation["security"] = []
 
 
-def _results(example: Schema) -> Schema:
-    """Return what a body of results may be: JSON of many shapes."""
+def _free_body(example: Schema, schema: Schema | None) -> Schema:
+    """Return what a body without a model may be; results of benchmarks are JSON of many shapes."""
     objects: Schema = {"type": "array", "items": {"type": "object"}, "minItems": 1}
-    return {"schema": {"anyOf": [{"type": "object"}, objects]}, "example": example}
+    return {"schema": schema or {"anyOf": [{"type": "object"}, objects]}, "example": example}
 
 
 def _describe_success(
@@ -151,7 +154,9 @@ def _describe_success(
     headers: Schema = {}
     if names & {"If-Match", "If-None-Match"} and answer:
         headers["ETag"] = TAG_HEADER
-    if "Idempotency-Key" in names and operation["operationId"] != "importWorkspace":
+    one_made = handler.opt.get("made") or handler.opt.get("may_make")
+    several = handler.opt.get("several") or operation["operationId"] == "importWorkspace"
+    if one_made or ("Idempotency-Key" in names and not several):
         headers["Location"] = PLACE_HEADER
     if headers:
         response["headers"] = headers
@@ -172,9 +177,9 @@ def _statuses(
     if "{" in path:
         statuses.add(404)
     if body:
-        statuses |= {413, 415, 422}
+        statuses |= {408, 413, 415, 422}
     if "If-Match" in names:
-        statuses |= {409, 412, 428}
+        statuses |= {409, 412} if handler.opt.get("may_make") else {409, 412, 428}
     if "Idempotency-Key" in names or operation["operationId"].startswith("delete"):
         statuses.add(409)
     if handler.opt.get("refuses"):

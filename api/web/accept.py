@@ -15,6 +15,7 @@ JSON = "application/json"
 CSV = "text/csv"
 MARKDOWN = "text/markdown"
 JSON_LINES = ("application/jsonl", "application/x-ndjson")
+MERGE_PATCH = "application/merge-patch+json"
 PARQUET = "application/vnd.apache.parquet"
 
 

@@ -43,7 +43,7 @@ def _add_scenario(session: Session, workspace: str, exported: ExportedScenario) 
     row = ScenarioRow(id=new_id(), workspace=workspace, revision=newest.revision)
     row.created_at, row.updated_at = exported.revisions[0].created_at, newest.created_at
     row.deleted_at = exported.deleted_at
-    describe(row, newest.question)
+    describe(row, newest.question, newest.editions)
     session.add(row)
     session.flush()
     ScenarioRepository.of(session).retag(row, newest.question.tags)
