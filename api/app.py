@@ -20,10 +20,12 @@ from litestar.types import Receive, Scope, Send
 from api.agents.mount import agent_routes
 from api.catalog.controllers import AcceleratorController, EngineController, ModelController
 from api.catalog.service import Catalog
+from api.changes.controllers import ChangeController
 from api.checks.controllers import CheckController
 from api.checks.service import Checks
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
+from api.housekeeping import keep_tidy
 from api.jobs.controllers import JobController
 from api.jobs.service import Jobs
 from api.jobs.workshop import Workshop
@@ -52,7 +54,6 @@ from api.web.body import BodyPlugin
 from api.web.context import caller
 from api.web.gate import AllowedMethods, Gate
 from api.web.handlers import HANDLERS
-from api.web.idempotency import forget
 from api.workspace.controllers import LinesController, WorkspaceController
 from api.workspace.service import Workspaces
 
@@ -68,6 +69,7 @@ CONTROLLERS = (
     JobController,
     ComparisonController,
     CheckController,
+    ChangeController,
     SystemController,
     *PAGES,
 )
@@ -109,7 +111,7 @@ def create_app(settings: Settings | None = None) -> Application:
         request_max_body_size=settings.max_body_bytes,
         openapi_config=openapi_config(version(), settings),
     )
-    app.gate = Gate(settings.hosts, _allowed_methods(app), metrics.observe)
+    app.gate = Gate(settings, _allowed_methods(app), metrics.observe)
     schema = app.plugins.get(OpenAPIPlugin).provide_openapi_schema()
     complete(app, schema)
     app.state.query_names = query_names(schema)
@@ -155,9 +157,10 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     app.state.metrics.watch(lanes)
     try:
         calibrations.start()
-        forget(database, settings.idempotency_hours)
         workshop.start()
+        tidying = asyncio.create_task(keep_tidy(app.state.services))
         yield
+        tidying.cancel()
     finally:
         workshop.stop()
         calibrations.stop()

@@ -49,6 +49,16 @@ class Settings(BaseSettings):
     max_measured_runs: int = Field(
         500, ge=1, description="runs of its own a workspace may refit to"
     )
+    header_timeout_s: float = Field(
+        15.0, ge=0.1, le=3600, description="time a request has to send its headers [s]"
+    )
+    body_timeout_s: float = Field(
+        30.0, ge=0.1, le=3600, description="time a request has to send its body [s]"
+    )
+    behind_proxy: bool = Field(
+        False, description="whether the last address of X-Forwarded-For is the client's"
+    )
+    changes_days: int = Field(365, ge=1, description="how long the audit trail is kept [d]")
     busy_timeout_ms: int = Field(
         5_000, ge=0, le=60_000, description="wait for a locked SQLite file [ms]"
     )

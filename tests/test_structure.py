@@ -45,9 +45,9 @@ API_FLOORS = (
     ("catalog", "measurements"),
     ("services",),
     ("plans", "scenarios", "checks"),
-    ("comparisons", "system", "agents"),
+    ("comparisons", "system", "agents", "changes"),
     ("workspace", "openapi", "page"),
-    ("jobs",),
+    ("jobs", "housekeeping"),
     ("app",),
     ("commands", "__init__"),
 )

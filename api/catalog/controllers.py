@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from litestar import Controller, Response, delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath, JSONBody, QueryParameter
+from pydantic import BaseModel
 
 from api.catalog.own import ACCELERATOR, MODEL
 from api.catalog.schemas import (
@@ -20,13 +21,17 @@ from api.catalog.schemas import (
     OwnModel,
 )
 from api.catalog.service import Catalog
-from api.web.answer import as_json
 from api.web.idempotency import Once
-from api.web.parameters import IdempotencyKey, Text
+from api.web.parameters import IdempotencyKey, IfNoneMatch, Text
+from api.web.tags import tagged_by_content
 
 Service = NamedDependency[Catalog]
 Raw = NamedDependency[bytes]
 Filter = Annotated[str | None, QueryParameter(max_length=100)]
+
+
+def _tagged(if_none_match: str | None, answer: BaseModel) -> Response[Any]:
+    return tagged_by_content(if_none_match, answer.model_dump_json().encode())
 
 
 class ModelController(Controller):
@@ -37,10 +42,15 @@ class ModelController(Controller):
 
     @get(operation_id="listModels", sync_to_thread=True)
     def page(
-        self, catalog: Service, family: Filter = None, kind: Filter = None, text: Text = None
+        self,
+        catalog: Service,
+        family: Filter = None,
+        kind: Filter = None,
+        text: Text = None,
+        if_none_match: IfNoneMatch = None,
     ) -> Response[ModelList]:
         """List models by model_type, kind, or words in the id; your own come first."""
-        return as_json(catalog.models(family, kind, text))
+        return _tagged(if_none_match, catalog.models(family, kind, text))
 
     @post(operation_id="createModel", sync_to_thread=True)
     def create(
@@ -55,9 +65,11 @@ class ModelController(Controller):
         return catalog.add_model(data, once).response()
 
     @get("/{model_id:path}", operation_id="getModel", sync_to_thread=True)
-    def read(self, model_id: FromPath[str], catalog: Service) -> ModelFacts:
+    def read(
+        self, model_id: FromPath[str], catalog: Service, if_none_match: IfNoneMatch = None
+    ) -> Response[ModelFacts]:
         """Read a model's sizes, cache costs and source."""
-        return catalog.model(model_id.lstrip("/"))
+        return _tagged(if_none_match, catalog.model(model_id.lstrip("/")))
 
     @delete("/{model_id:path}", operation_id="deleteModel", sync_to_thread=True)
     def remove(self, model_id: FromPath[str], catalog: Service) -> None:
@@ -81,9 +93,11 @@ class AcceleratorController(Controller):
         format_: Annotated[str | None, QueryParameter(name="format", max_length=20)] = None,
         status: Filter = None,
         text: Text = None,
+        if_none_match: IfNoneMatch = None,
     ) -> Response[AcceleratorList]:
         """List accelerators with the source of every figure; your own come first."""
-        return as_json(catalog.accelerators(vendor, kind, min_memory_bytes, format_, status, text))
+        items = catalog.accelerators(vendor, kind, min_memory_bytes, format_, status, text)
+        return _tagged(if_none_match, items)
 
     @post(operation_id="createAccelerator", sync_to_thread=True)
     def create(
@@ -98,9 +112,11 @@ class AcceleratorController(Controller):
         return catalog.add_accelerator(data, once).response()
 
     @get("/{accelerator_id:path}", operation_id="getAccelerator", sync_to_thread=True)
-    def read(self, accelerator_id: FromPath[str], catalog: Service) -> AcceleratorFacts:
+    def read(
+        self, accelerator_id: FromPath[str], catalog: Service, if_none_match: IfNoneMatch = None
+    ) -> Response[AcceleratorFacts]:
         """Read an accelerator's peaks, bandwidth, ridge points, price and sources."""
-        return catalog.accelerator(accelerator_id.lstrip("/"))
+        return _tagged(if_none_match, catalog.accelerator(accelerator_id.lstrip("/")))
 
     @delete("/{accelerator_id:path}", operation_id="deleteAccelerator", sync_to_thread=True)
     def remove(self, accelerator_id: FromPath[str], catalog: Service) -> None:
@@ -115,9 +131,9 @@ class EngineController(Controller):
     tags = ["catalog"]  # noqa: RUF012 - the framework's own protocol
 
     @get(operation_id="listEngines", sync_to_thread=True)
-    def page(self, catalog: Service) -> Response[EngineList]:
+    def page(self, catalog: Service, if_none_match: IfNoneMatch = None) -> Response[EngineList]:
         """List serving engines: versions, where they run, whether their speed was measured."""
-        return as_json(catalog.engines())
+        return _tagged(if_none_match, catalog.engines())
 
     @get("/{engine_id:str}", operation_id="getEngine", sync_to_thread=True, opt={"refuses": True})
     def read(
@@ -134,6 +150,7 @@ class EngineController(Controller):
         tp: Annotated[
             int, QueryParameter(ge=1, le=2**20, description="and over so many of them")
         ] = 1,
-    ) -> EngineProfile:
+        if_none_match: IfNoneMatch = None,
+    ) -> Response[EngineProfile]:
         """Read every figure of an engine's profile with its source."""
-        return catalog.engine(engine_id, version, gpu, tp)
+        return _tagged(if_none_match, catalog.engine(engine_id, version, gpu, tp))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,10 @@ from api.commands.settings import bring_up, load_settings
 
 if TYPE_CHECKING:
     from api.settings import Settings
+
+
+HEAD_BYTES = 131_072
+"""Buffer of a connection, which a request's head has to fit into [byte]."""
 
 
 @click.command("serve")
@@ -32,16 +37,34 @@ def command(host: str | None, port: int | None, workers: int | None, show: bool)
 
 def serve(settings: Settings) -> None:
     """Serve until a signal ends it."""
+    from importlib.metadata import version
+
+    import structlog
     from granian import Granian
     from granian.constants import Interfaces
+    from granian.http import HTTP1Settings
+
+    from api.web import log
 
     bring_up(settings)
     # The workers are processes of their own: they read the settings from the environment.
     for name in settings.model_fields_set:
         os.environ[f"PLANNER_{name.upper()}"] = _text(getattr(settings, name))
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-    click.echo(f"http://{shown}:{settings.port}  (API documentation: /schema)")
-    click.echo(f"store: {_store(settings)}; API keys {_keys(settings)}")
+    address = f"http://{shown}:{settings.port}"
+    if sys.stdout.isatty():
+        click.echo(f"{address}  (API documentation: {address}/schema)")
+        click.echo(f"store: {_store(settings)}; API keys {_keys(settings)}")
+    log.configure(settings.log_level)
+    structlog.get_logger("api").info(
+        "start",
+        url=address,
+        documentation=f"{address}/schema",
+        store=_store(settings),
+        keys=_keys(settings),
+        workers=settings.workers,
+        version=version("decode-planner"),
+    )
     Granian(
         "api.app:create_app",
         factory=True,
@@ -50,6 +73,10 @@ def serve(settings: Settings) -> None:
         interface=Interfaces.ASGI,
         workers=settings.workers,
         log_access=False,
+        log_dictconfig=log.of_libraries(settings.log_level),
+        http1_settings=HTTP1Settings(
+            header_read_timeout=int(1e3 * settings.header_timeout_s), max_buffer_size=HEAD_BYTES
+        ),
         websockets=False,
         workers_kill_timeout=10,
     ).serve()

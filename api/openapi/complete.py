@@ -30,6 +30,7 @@ PROBLEMS = {
     403: "The key may not do this",
     404: "This workspace has no such thing",
     406: "Nothing the client accepts can be answered",
+    408: "The body was not sent in time",
     409: "It exists already, or its state does not allow this",
     412: "It has changed since it was read",
     413: "The body is too large",
@@ -93,6 +94,32 @@ def _problem(text: str, reference: Schema) -> Schema:
 def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, references: Any) -> None:
     body, answer, kinds = _body(handler), _answer(handler), handler.opt.get("consumes", ())
     operation["summary"] = operation["description"].split(";")[0].removesuffix(".")
+    _describe_request(operation, handler, references)
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
+        if parameter["name"] == "If-Match":
+            parameter["required"] = not handler.opt.get("may_make")
+    success = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
+    for response in success.values():
+        _describe_success(response, operation, handler, answer, references)
+    names = {p["name"] for p in operation.get("parameters", ())}
+    if "If-None-Match" in names:
+        success["304"] = {"description": "Not changed", "headers": {"ETag": TAG_HEADER}}
+    if operation["operationId"] == "createComparison":
+        success["200"] = {**success["201"], "description": "Answered, not saved (save=false)"}
+    if handler.opt.get("may_make"):
+        success["201"] = {**success["200"], "description": "Made"}
+    problems = _statuses(path, operation, handler, names, body is not None or kinds)
+    references_to = {
+        str(s): {"$ref": f"#/components/responses/Problem{s}"} for s in sorted(problems)
+    }
+    operation["responses"] = {**success, **references_to}
+    if handler.opt.get("public"):
+        operation["security"] = []
+
+
+def _describe_request(operation: Schema, handler: HTTPRouteHandler, references: Any) -> None:
+    body, kinds = _body(handler), handler.opt.get("consumes", ())
     if body:
         content = operation["requestBody"]["content"][JSON]
         content["schema"] = references[body, "validation"]
@@ -104,35 +131,16 @@ def _complete(path: str, operation: Schema, handler: HTTPRouteHandler, reference
         shown = EXAMPLES[operation["operationId"]]
         operation["requestBody"] = {
             "required": True,
-            "content": {JSON: _results(shown)},
+            "content": {JSON: _free_body(shown, handler.opt.get("body"))},
             # Generators of clients know no other type, and would leave out the operation.
             "description": f"Also accepted: {', '.join(kind for kind in kinds if kind != JSON)}",
         }
-    for parameter in operation.get("parameters", ()):
-        parameter["schema"] = _without_null(parameter["schema"])
-        if parameter["name"] == "If-Match":
-            parameter["required"] = True
-    success = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
-    for response in success.values():
-        _describe_success(response, operation, handler, answer, references)
-    names = {p["name"] for p in operation.get("parameters", ())}
-    if "If-None-Match" in names:
-        success["304"] = {"description": "Not changed", "headers": {"ETag": TAG_HEADER}}
-    if operation["operationId"] == "createComparison":
-        success["200"] = {**success["201"], "description": "Answered, not saved (save=false)"}
-    problems = _statuses(path, operation, handler, names, body is not None or kinds)
-    references_to = {
-        str(s): {"$ref": f"#/components/responses/Problem{s}"} for s in sorted(problems)
-    }
-    operation["responses"] = {**success, **references_to}
-    if handler.opt.get("public"):
-        operation["security"] = []
 
 
-def _results(example: Schema) -> Schema:
-    """Return what a body of results may be: JSON of many shapes."""
+def _free_body(example: Schema, schema: Schema | None) -> Schema:
+    """Return what a body without a model may be; results of benchmarks are JSON of many shapes."""
     objects: Schema = {"type": "array", "items": {"type": "object"}, "minItems": 1}
-    return {"schema": {"anyOf": [{"type": "object"}, objects]}, "example": example}
+    return {"schema": schema or {"anyOf": [{"type": "object"}, objects]}, "example": example}
 
 
 def _describe_success(
@@ -157,7 +165,9 @@ def _describe_success(
     headers: Schema = {}
     if names & {"If-Match", "If-None-Match"} and answer:
         headers["ETag"] = TAG_HEADER
-    if "Idempotency-Key" in names and operation["operationId"] != "importWorkspace":
+    one_made = handler.opt.get("made") or handler.opt.get("may_make")
+    several = handler.opt.get("several") or operation["operationId"] == "importWorkspace"
+    if one_made or ("Idempotency-Key" in names and not several):
         headers["Location"] = PLACE_HEADER
     if headers:
         response["headers"] = headers
@@ -178,9 +188,9 @@ def _statuses(
     if "{" in path:
         statuses.add(404)
     if body:
-        statuses |= {413, 415, 422}
+        statuses |= {408, 413, 415, 422}
     if "If-Match" in names:
-        statuses |= {409, 412, 428}
+        statuses |= {409, 412} if handler.opt.get("may_make") else {409, 412, 428}
     if "Idempotency-Key" in names or operation["operationId"].startswith("delete"):
         statuses.add(409)
     if handler.opt.get("streams"):

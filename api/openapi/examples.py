@@ -28,6 +28,11 @@ EXAMPLES: dict[str, Any] = {
     "createPlan": SCENARIO,
     "createScenario": SCENARIO,
     "replaceScenario": SCENARIO,
+    "putScenario": {**SCENARIO, "name": None},
+    "changeScenario": {"tp": 8, "weights": "fp8", "notes": None},
+    "createScenarios": {
+        "scenarios": [{**SCENARIO, "name": "TP 4"}, {**SCENARIO, "name": "TP 8", "tp": 8}]
+    },
     "createSweep": {
         "scenario": SCENARIO,
         "gpu": ["h100-sxm5", "h200-sxm"],

@@ -29,6 +29,7 @@ TAGS = {
     "comparisons": "Scenarios side by side, and where a difference comes from.",
     "measurements": "Benchmark results of your own, and the calibration they give you.",
     "workspace": "Everything out, everything in.",
+    "changes": "Who changed what.",
     "system": "Health, metrics, editions.",
 }
 

@@ -13,7 +13,7 @@ from api.comparisons.schemas import ComparisonQuery, StoredComparison
 from api.comparisons.service import PATH, Comparisons
 from api.measurements.service import MeasuredRuns
 from api.plans.service import Plans
-from api.scenarios.repository import Filters
+from api.scenarios.listing import Filters
 from api.scenarios.service import Scenarios
 from api.services import Services
 from api.web.call import call_planner

@@ -4,24 +4,49 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from litestar import Controller, Response, delete, get, post, put
+from litestar import Controller, Response, delete, get, patch, post, put
 from litestar.di import NamedDependency
-from litestar.params import FromPath, JSONBody, QueryParameter
+from litestar.params import FromPath, JSONBody, PathParameter, QueryParameter
 
 from api.catalog.names import canonical_gpu, canonical_model
-from api.scenarios.repository import Filters
-from api.scenarios.schemas import RevisionList, ScenarioPage, StoredPlan, StoredScenario
+from api.scenarios import writing
+from api.scenarios.listing import Filters, Sort
+from api.scenarios.schemas import (
+    RevisionList,
+    ScenarioBatch,
+    ScenarioList,
+    ScenarioPage,
+    StoredPlan,
+    StoredScenario,
+)
 from api.scenarios.service import PATH, Scenarios
-from api.web.answer import as_json
+from api.web.accept import JSON, MERGE_PATCH
+from api.web.body import json_of
 from api.web.idempotency import Once
-from api.web.parameters import Cursor, IdempotencyKey, IfMatch, IfNoneMatch, Limit, Text
-from api.web.tags import etag, require_match, tagged
+from api.web.parameters import (
+    Cursor,
+    IdempotencyKey,
+    IfMatch,
+    IfNoneMatch,
+    Instant,
+    Limit,
+    OptionalIfMatch,
+    Text,
+)
+from api.web.tags import etag, require_match, tagged, tagged_by_content
 from planner.scenario import Scenario
 
 Number = Annotated[int, QueryParameter(ge=0, le=2**31 - 1, description="0 is the newest")]
 Stored = NamedDependency[Scenarios]
 Include = Annotated[
     Literal["plan"] | None, QueryParameter(description="`plan`: the stored plan too")
+]
+Unique = Annotated[
+    bool, QueryParameter(description="refuse a name that another scenario has (409)")
+]
+Stale = Annotated[
+    bool | None,
+    QueryParameter(description="those whose plan is of other editions than today's, or is not"),
 ]
 Filter = Annotated[str | None, QueryParameter(max_length=200)]
 
@@ -42,11 +67,43 @@ class ScenarioController(Controller):
         data: JSONBody[Scenario],
         scenarios: Stored,
         raw: NamedDependency[bytes],
+        unique: Unique = False,
         idempotency_key: IdempotencyKey = None,
     ) -> Response[StoredScenario]:
-        """Store a scenario with the plan it has today."""
-        once = Once.of(scenarios.workspace, idempotency_key, PATH, raw)
-        return scenarios.create(data, once).response()
+        """Store a scenario with the plan it has today; 409 with unique=true if its name is taken"""
+        path = f"{PATH}?unique" if unique else PATH
+        once = Once.of(scenarios.workspace, idempotency_key, path, raw)
+        return scenarios.create(data, once, unique=unique).response()
+
+    @post("/batch", operation_id="createScenarios", sync_to_thread=True, opt={"several": True})
+    def create_all(
+        self,
+        data: JSONBody[ScenarioBatch],
+        scenarios: Stored,
+        raw: NamedDependency[bytes],
+        idempotency_key: IdempotencyKey = None,
+    ) -> Response[ScenarioList]:
+        """Store up to 100 scenarios with their plans, all of them or none."""
+        once = Once.of(scenarios.workspace, idempotency_key, f"{PATH}/batch", raw)
+        return writing.create_all(scenarios, data.scenarios, once).response()
+
+    @put(
+        "/by-name/{name:str}",
+        operation_id="putScenario",
+        sync_to_thread=True,
+        opt={"may_make": True},
+    )
+    def put_named(
+        self,
+        name: Annotated[str, PathParameter(min_length=1, max_length=200)],
+        data: JSONBody[Scenario],
+        scenarios: Stored,
+        if_match: OptionalIfMatch = None,
+    ) -> Response[StoredScenario]:
+        """Make the scenario of this name ask this question; one that is not there is made."""
+        stored, new = writing.put_named(scenarios, name, data, if_match)
+        headers = {"ETag": etag(stored.revision), "Location": f"{PATH}/{stored.id}"}
+        return Response(stored, status_code=201 if new else 200, headers=headers)
 
     @get(operation_id="listScenarios", sync_to_thread=True)
     def page(
@@ -56,15 +113,35 @@ class ScenarioController(Controller):
         model: Filter = None,
         gpu: Filter = None,
         text: Text = None,
-        deleted: Annotated[bool, QueryParameter()] = False,
+        deleted: Annotated[bool, QueryParameter(description="those put away instead")] = False,
+        name: Filter = None,
+        engine: Filter = None,
+        created_from: Instant = None,
+        created_before: Instant = None,
+        updated_from: Instant = None,
+        stale: Stale = None,
+        sort: Annotated[Sort, QueryParameter(description="`-` is descending")] = "created",
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> ScenarioPage:
-        """List scenarios, oldest first; filters are joined by and."""
-        known = (model and canonical_model(model), gpu and canonical_gpu(gpu))
-        return scenarios.page(Filters(tag, *known, text, deleted), cursor, limit)
+        """List scenarios, oldest first unless sorted otherwise; filters are joined by and."""
+        filters = Filters(
+            tag,
+            model and canonical_model(model),
+            gpu and canonical_gpu(gpu),
+            text,
+            deleted,
+            name,
+            engine,
+            created_from,
+            created_before,
+            updated_from,
+            stale,
+            sort,
+        )
+        return scenarios.page(filters, cursor, limit)
 
-    @get("/{scenario_id:str}", operation_id="getScenario")
+    @get("/{scenario_id:str}", operation_id="getScenario", opt={"as_is": True})
     async def read(
         self,
         scenario_id: FromPath[str],
@@ -86,6 +163,23 @@ class ScenarioController(Controller):
     ) -> Response[StoredScenario]:
         """Ask the question anew; the earlier revision is kept."""
         return _response(scenarios.replace(scenario_id, data, require_match(if_match)))
+
+    @patch(
+        "/{scenario_id:str}",
+        operation_id="changeScenario",
+        sync_to_thread=True,
+        opt={"consumes": (MERGE_PATCH, JSON), "body": {"type": "object"}},
+    )
+    def change(
+        self,
+        scenario_id: FromPath[str],
+        raw: NamedDependency[bytes],
+        scenarios: Stored,
+        if_match: IfMatch = None,
+    ) -> Response[StoredScenario]:
+        """Change parts of the question by a JSON merge patch (RFC 7396): null takes a field away"""
+        tag = require_match(if_match)
+        return _response(writing.patch(scenarios, scenario_id, json_of(raw), tag))
 
     @delete("/{scenario_id:str}", operation_id="deleteScenario", sync_to_thread=True)
     def remove(
@@ -136,7 +230,8 @@ class ScenarioController(Controller):
         scenario_id: FromPath[str],
         scenarios: Stored,
         revision: Number = 0,
-        recompute: Annotated[bool, QueryParameter()] = False,
+        recompute: Annotated[bool, QueryParameter(description="today's answer too")] = False,
+        if_none_match: IfNoneMatch = None,
     ) -> Response[StoredPlan]:
         """Read the stored plan, whether it is stale and why, and with recompute what changed."""
-        return as_json(scenarios.plan(scenario_id, revision, recompute))
+        return tagged_by_content(if_none_match, scenarios.plan(scenario_id, revision, recompute))

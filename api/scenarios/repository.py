@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from advanced_alchemy.repository import SQLAlchemySyncRepository
-from sqlalchemy import Select, delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from api.scenarios.listing import Filters, page_query
 from api.store.tables import RevisionRow, ScenarioRow, TagRow
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What a list is narrowed to."""
-
-    tag: str | None = None
-    model: str | None = None
-    gpu: str | None = None
-    text: str | None = None
-    deleted: bool = False
-
-    def fingerprint(self) -> str:
-        """Return what a cursor is bound to."""
-        return repr((self.tag, self.model, self.gpu, self.text, self.deleted))
 
 
 class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
@@ -45,16 +28,21 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
         return self.session.scalars(query.with_for_update() if lock else query).one_or_none()
 
     def page(
-        self, workspace: str, filters: Filters, after: str | None, size: int
+        self, workspace: str, filters: Filters, current: str, after: str | None, size: int
     ) -> list[ScenarioRow]:
-        """Return up to `size` scenarios after an id, oldest first."""
-        # The same ids either way: named after the table to begin with, the tag's few rows are read
-        # in order instead of all scenarios.
-        ident = ScenarioRow.id if filters.tag is None else TagRow.scenario_id
-        query = _filtered(workspace, filters).order_by(ident).limit(size)
-        if after is not None:
-            query = query.where(ident > after)
-        return list(self.session.scalars(query))
+        """Return up to `size` scenarios after a position, in the order of the list."""
+        return list(self.session.scalars(page_query(workspace, filters, current, after, size)))
+
+    def named(self, workspace: str, name: str) -> list[ScenarioRow]:
+        """Return the scenarios of a name that are not deleted, two at most.
+
+        Until the transaction ends, no other that looks for this name gets past here.
+        """
+        if self.session.get_bind().dialect.name == "postgresql":  # SQLite has one writer anyway
+            lock = func.hashtextextended(f"{workspace}\n{name}", 0)
+            self.session.execute(select(func.pg_advisory_xact_lock(lock)))
+        filters = Filters(name=name)
+        return self.page(workspace, filters, "", None, 2)
 
     def newest(self, row: ScenarioRow) -> RevisionRow:
         """Return a scenario's newest revision."""
@@ -86,24 +74,6 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
         """Make `tags` the tags of a scenario."""
         self.session.execute(delete(TagRow).where(TagRow.scenario_id == row.id))
         self.session.add_all(TagRow(scenario_id=row.id, tag=tag) for tag in dict.fromkeys(tags))
-
-
-def _filtered(workspace: str, filters: Filters) -> Select[Any]:
-    query = select(ScenarioRow).where(ScenarioRow.workspace == workspace)
-    deleted = ScenarioRow.deleted_at
-    query = query.where(deleted.is_not(None) if filters.deleted else deleted.is_(None))
-    if filters.tag is not None:
-        query = query.join(TagRow, TagRow.scenario_id == ScenarioRow.id)
-        # Without statistics SQLite would read every scenario and look for the tag at each.
-        query = query.with_hint(ScenarioRow, "INDEXED BY sqlite_autoindex_scenarios_1", "sqlite")
-        query = query.where(TagRow.tag == filters.tag)
-    if filters.model is not None:
-        query = query.where(ScenarioRow.model == filters.model)
-    if filters.gpu is not None:
-        query = query.where(ScenarioRow.gpu == filters.gpu)
-    if filters.text is not None:
-        query = query.where(ScenarioRow.words.contains(filters.text.lower(), autoescape=True))
-    return query
 
 
 def _lost(row: ScenarioRow) -> RevisionRow:

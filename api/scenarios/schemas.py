@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from planner.answer import Answer, Editions, Plan
 from planner.scenario import Scenario
@@ -29,6 +29,20 @@ class StoredScenario(Answer):
     plan: Plan | None = Field(
         None, description="its plan as it was stored, with include=plan; null without"
     )
+
+
+class ScenarioBatch(BaseModel):
+    """Several questions to store at once."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    scenarios: list[Scenario] = Field(min_length=1, max_length=100, description="all or none")
+
+
+class ScenarioList(Answer):
+    """Scenarios that were stored together."""
+
+    items: list[StoredScenario] = Field(description="in the order they were sent")
 
 
 class ScenarioPage(Answer):

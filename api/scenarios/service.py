@@ -11,7 +11,8 @@ from api.catalog.names import Names, canonical_gpu, canonical_model
 from api.catalog.own import ACCELERATOR, MODEL, OwnObjects
 from api.scenarios import reading
 from api.scenarios.differences import differences
-from api.scenarios.repository import Filters, ScenarioRepository
+from api.scenarios.listing import Filters, position
+from api.scenarios.repository import ScenarioRepository
 from api.scenarios.schemas import (
     Action,
     Cause,
@@ -25,7 +26,7 @@ from api.services import Services
 from api.store.tables import RevisionRow, ScenarioRow, new_id, now
 from api.web import cursor as cursors
 from api.web.idempotency import Once, StoredResponse, write_once
-from api.web.problem import Problem, not_found, over_limit
+from api.web.problem import FieldError, Problem, not_found, over_limit
 from api.web.tags import check_match, etag
 from planner.answer import Editions, Plan
 from planner.plans.editions import current_editions
@@ -64,11 +65,13 @@ class Scenarios:
         with self.calibrated(self.workspace):
             return AnsweredScenario(scenario, *self.names.plan(scenario))
 
-    def create(self, scenario: Scenario, once: Once) -> StoredResponse:
-        """Store a scenario."""
+    def create(self, scenario: Scenario, once: Once, *, unique: bool = False) -> StoredResponse:
+        """Store a scenario; raises 409 where it is to be `unique` and its name is taken."""
         answered = self.answer(scenario)
 
         def make(session: Session) -> StoredResponse:
+            if unique:
+                refuse_taken(session, self.workspace, name_of(scenario))
             row = add(session, self.workspace, answered)
             body = stored_as(row, answered.scenario, answered.plan.editions).model_dump_json()
             headers = {"Location": f"{PATH}/{row.id}", "ETag": etag(row.revision)}
@@ -95,13 +98,15 @@ class Scenarios:
         """Return a page of scenarios."""
         query = f"{self.workspace} {filters.fingerprint()}"
         after = None if cursor is None else cursors.decode(cursor, query)
+        current = self._current() if filters.stale is not None else ""
         with self.database.reading() as session:
             rows = ScenarioRepository.of(session)
-            matching = rows.page(self.workspace, filters, after, limit + 1)
+            matching = rows.page(self.workspace, filters, current, after, limit + 1)
             shown = matching[:limit]
             newest = rows.newest_of(shown)
             items = [stored_scenario(row, newest[row.id]) for row in shown]
-        following = cursors.encode(shown[-1].id, query) if len(matching) > limit else None
+        more = len(matching) > limit
+        following = cursors.encode(position(shown[-1], filters.sort), query) if more else None
         return ScenarioPage(items=items, next_cursor=following)
 
     def replace(self, ident: str, scenario: Scenario, if_match: str) -> StoredScenario:
@@ -145,6 +150,10 @@ class Scenarios:
         }
         again = self._recomputed(stored).model_dump_json() if recompute else "null"
         return f'{json.dumps(head)[:-1]}, "plan": {stored.plan}, "recomputed": {again}}}'.encode()
+
+    def _current(self) -> str:
+        with self.calibrated(self.workspace):
+            return editions_text(current_editions())
 
     def _recomputed(self, row: RevisionRow) -> Recomputed:
         after = self.answer(Scenario.model_validate(row.question)).plan
@@ -194,17 +203,24 @@ class Scenarios:
             if (row.deleted_at is not None) != (action == "restored"):
                 state = "not deleted" if action == "restored" else "deleted: restore it first"
                 raise Problem(409, f"the scenario is {state}")
-            before = rows.newest(row)
-            row.revision += 1
-            row.updated_at = now()
-            row.deleted_at = row.updated_at if action == "deleted" else None
-            if answered is not None:
-                describe(row, answered.scenario)
-                rows.retag(row, answered.scenario.tags)
-            after = record(row, action, answered) if answered else _again(row, action, before)
-            session.add(after)
-            session.flush()
-            return stored_scenario(row, after)
+            return self.change(session, row, action, answered)
+
+    def change(
+        self, session: Session, row: ScenarioRow, action: Action, answered: AnsweredScenario | None
+    ) -> StoredScenario:
+        """Give a scenario its next revision; the row is locked."""
+        rows = ScenarioRepository.of(session)
+        before = rows.newest(row)
+        row.revision += 1
+        row.updated_at = now()
+        row.deleted_at = row.updated_at if action == "deleted" else None
+        if answered is not None:
+            describe(row, answered.scenario, answered.plan.editions)
+            rows.retag(row, answered.scenario.tags)
+        after = record(row, action, answered) if answered else _again(row, action, before)
+        session.add(after)
+        session.flush()
+        return stored_scenario(row, after)
 
 
 def add(
@@ -218,7 +234,7 @@ def add(
     row = ScenarioRow(id=ident or new_id(), workspace=workspace, revision=1)
     row.created_at = row.updated_at = now()
     row.deleted_at = None
-    describe(row, answered.scenario)
+    describe(row, answered.scenario, answered.plan.editions)
     session.add(row)
     session.flush()
     ScenarioRepository.of(session).retag(row, answered.scenario.tags)
@@ -226,12 +242,33 @@ def add(
     return row
 
 
-def describe(row: ScenarioRow, scenario: Scenario) -> None:
-    """Set what lists and filters read of a scenario."""
+def describe(row: ScenarioRow, scenario: Scenario, editions: Editions) -> None:
+    """Set what lists and filters read of a scenario, and of the editions of its plan."""
     row.model, row.gpu = canonical_model(scenario.model), canonical_gpu(scenario.gpu)
-    row.name = scenario.name or f"{row.model} on {scenario.tp}×{row.gpu}"[:200]
+    row.name, row.engine = name_of(scenario), scenario.engine
+    row.computed_with = editions_text(editions)
     words = (row.name, scenario.notes or "", row.model, row.gpu, *scenario.tags)
     row.words = "\n".join(words).lower()
+
+
+def name_of(scenario: Scenario) -> str:
+    """Return the name of a scenario, or what one without is called."""
+    model, gpu = canonical_model(scenario.model), canonical_gpu(scenario.gpu)
+    return scenario.name or f"{model} on {scenario.tp}×{gpu}"[:200]
+
+
+def editions_text(editions: Editions) -> str:
+    """Return editions as the store compares them."""
+    return " ".join((editions.models, editions.hardware, editions.calibration, editions.engines))
+
+
+def refuse_taken(session: Session, workspace: str, name: str) -> None:
+    """Raise 409 where a scenario that is not deleted has a name already."""
+    taken = ScenarioRepository.of(session).named(workspace, name)
+    if taken:
+        message = f"name: {name!r} is taken by {PATH}/{taken[0].id}"
+        errors = [FieldError(field="name", message=message)]
+        raise Problem(409, message, kind="name-taken", errors=errors)
 
 
 def record(row: ScenarioRow, action: Action, answered: AnsweredScenario) -> RevisionRow:

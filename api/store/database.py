@@ -6,12 +6,14 @@ import functools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from api.settings import Settings
+from api.store.changes import record_changes
 
 
 class Database:
@@ -19,9 +21,13 @@ class Database:
 
     def __init__(self, settings: Settings) -> None:
         self.engine = make_engine(settings)
-        make = functools.partial(sessionmaker, expire_on_commit=False)
+        self.idempotency = timedelta(hours=settings.idempotency_hours)
+        """How long the answer to a request with an Idempotency-Key counts."""
+        info = {"idempotency": self.idempotency}
+        make = functools.partial(sessionmaker, expire_on_commit=False, info=info)
         self._readers = make(self.engine.execution_options(planner_write=False))
         self._writers = make(self.engine.execution_options(planner_write=True))
+        record_changes(self._writers)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:

@@ -58,6 +58,10 @@ class ScenarioRow(Base):
         Index(None, "workspace", "id"),
         Index(None, "workspace", "model", "id"),
         Index(None, "workspace", "gpu", "id"),
+        Index(None, "workspace", "name", "id"),
+        Index(None, "workspace", "updated_at", "id"),
+        Index(None, "workspace", "engine", "id"),
+        Index(None, "workspace", "computed_with", "id"),
         Index(
             "ix_scenarios_deleted",
             "workspace",
@@ -73,6 +77,9 @@ class ScenarioRow(Base):
     name: Mapped[str] = mapped_column(String(200))
     model: Mapped[str] = mapped_column(String(200))
     gpu: Mapped[str] = mapped_column(String(200))
+    engine: Mapped[str | None] = mapped_column(String(200))
+    computed_with: Mapped[str] = mapped_column(String(400), default="", server_default="")
+    """Editions of its newest plan, see `api.scenarios.service.editions_text`."""
     words: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(default=now)
     updated_at: Mapped[datetime] = mapped_column(default=now)
@@ -185,6 +192,24 @@ class ComparisonRow(Base):
     asked: Mapped[dict[str, Any]]
     answer: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class ChangeRow(Base):
+    """Who changed what, see `api.store.changes`."""
+
+    __tablename__ = "changes"
+    __table_args__ = (Index(None, "workspace", "id"), Index(None, "workspace", "object", "id"))
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True, default=new_id)
+    workspace: Mapped[str] = mapped_column(String(64))
+    kind: Mapped[str] = mapped_column(String(16))
+    object: Mapped[str] = mapped_column(String(200))
+    action: Mapped[str] = mapped_column(String(16))
+    revision: Mapped[int | None]
+    key_id: Mapped[str | None] = mapped_column(String(36))
+    client: Mapped[str | None] = mapped_column(String(64))
+    request_id: Mapped[str | None] = mapped_column(String(64))
+    at: Mapped[datetime] = mapped_column(default=now)
 
 
 class JobRow(Base):

@@ -10,8 +10,9 @@ from litestar.enums import HttpMethod
 from litestar.handlers import BaseRouteHandler
 
 from api.services import services
+from api.store.changes import AUTHOR, Author
 from api.system.keys import Keys
-from api.web.context import DEFAULT_WORKSPACE, AccessScope, Caller
+from api.web.context import DEFAULT_WORKSPACE, AccessScope, Caller, client_of, request_id
 from api.web.problem import Problem
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="decode-planner"'}
@@ -27,6 +28,7 @@ async def authorise(
     needed: AccessScope = handler.opt.get("scope") or _default_scope(connection)
     if not caller.may(needed):
         raise Problem(403, "this key may read only; a key with scope write is needed")
+    AUTHOR.set(Author(caller.key_id, client_of(connection.scope), request_id(connection.scope)))
     connection.scope["planner_caller"] = caller  # type: ignore[typeddict-unknown-key]
 
 

@@ -16,6 +16,7 @@ CSV = "text/csv"
 MARKDOWN = "text/markdown"
 JSON_LINES = ("application/jsonl", "application/x-ndjson")
 BYTES = "application/octet-stream"
+MERGE_PATCH = "application/merge-patch+json"
 PARQUET = "application/vnd.apache.parquet"
 
 

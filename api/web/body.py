@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from litestar.config.app import AppConfig
 from litestar.plugins import InitPlugin
 from pydantic import BaseModel, ValidationError
@@ -40,6 +41,14 @@ def unacceptable(error: ValidationError) -> Problem:
     """Return the problem of a document that does not meet its model."""
     errors = [FieldError(field=field, message=message) for field, message in faults(error)]
     return Problem(422, one_line(error), kind="not-acceptable-input", errors=errors)
+
+
+def json_of(body: bytes) -> Any:
+    """Return the document of a body; raises 400 where it is not JSON."""
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise Problem(400, f"the body is not JSON: {error}") from None
 
 
 def refuse_nul(body: bytes) -> None:

@@ -30,6 +30,12 @@ class Caller:
         return scope == "read" or self.scope == "write"
 
 
+def client_of(scope: Scope) -> str | None:
+    """Return the address that a request came from."""
+    client = scope.get("planner_client") or (scope.get("client") or (None,))[0]
+    return None if client is None else str(client)[:64]
+
+
 def request_id(scope: Scope) -> str:
     """Return the id of a request."""
     return str(scope.get("planner_request_id", ""))

@@ -1,4 +1,4 @@
-"""Around every request: its id, the Host check, one log line and the metrics."""
+"""Around every request: its id, limits on its head and body, one log line and the metrics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import Any
 import structlog
 from litestar.types import ASGIApp, Message, Receive, Send
 
+from api.settings import Settings
+from api.web.bodies import Body, is_expected
+from api.web.context import client_of
+from api.web.outgoing import Outgoing
 from api.web.problem import MEDIA_TYPE, Problem
 
 log = structlog.get_logger("api.access")
@@ -28,8 +32,9 @@ PROBED = frozenset({"/health/live", "/health/ready"})
 class Gate:
     """The outermost layer; bodies, query strings and headers never reach the log."""
 
-    def __init__(self, hosts: frozenset[str], allowed: AllowedMethods, observe: Observe) -> None:
-        self.hosts = hosts
+    def __init__(self, settings: Settings, allowed: AllowedMethods, observe: Observe) -> None:
+        self.settings = settings
+        self.hosts = settings.hosts
         """Accepted names of Host, lower case; empty accepts any."""
         self.allowed = allowed
         """Methods by path; the framework names those of one handler only, or none."""
@@ -40,27 +45,30 @@ class Gate:
         headers = dict(scope["headers"])
         ident = _proxy_id(headers.get(b"x-request-id")) or uuid.uuid4().hex
         scope["planner_request_id"] = ident
+        if self.settings.behind_proxy:
+            scope["planner_client"] = _forwarded(headers.get(b"x-forwarded-for"))
         began = time.perf_counter()
-        status = 0
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                response_headers = [*message["headers"], (b"x-request-id", ident.encode())]
-                if status == 405 or scope["method"] == "OPTIONS":
-                    response_headers = [item for item in response_headers if item[0] != b"allow"]
-                    response_headers += self._allow(scope)
-                message["headers"] = response_headers
-            await send(message)
-
+        body = Body(receive, self.settings.body_timeout_s, expected=is_expected(headers))
+        out = Outgoing(send, scope, body, headers.get(b"accept-encoding", b"").decode("latin-1"))
+        out.headers.append((b"x-request-id", ident.encode()))
         try:
-            if scope["path"] in PROBED or self._accepts(headers.get(b"host", b"")):
-                await app(scope, receive, send_with_id)
+            problem = self._refusal(scope, headers)
+            if problem is None:
+                await app(scope, body, lambda message: out.send(self._allowing(scope, message)))
             else:
-                await _refuse(ident, scope["path"], send_with_id)
+                await _refuse(problem, ident, scope["path"], out.send)
         finally:
-            self._record(scope, status or 499, time.perf_counter() - began)
+            self._record(scope, out.status or 499, time.perf_counter() - began)
+
+    def _refusal(self, scope: Any, headers: dict[bytes, bytes]) -> Problem | None:
+        """Return what is wrong with the head of a request."""
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
+            return Problem(431, f"headers: accepted: {MOST_HEADER_BYTES} bytes of them at most")
+        if len(scope["query_string"]) + len(scope["path"]) > MOST_TARGET_BYTES:
+            return Problem(414, f"path and query: accepted: {MOST_TARGET_BYTES} bytes at most")
+        if scope["path"] in PROBED or self._accepts(headers.get(b"host", b"")):
+            return None
+        return Problem(400, "Host: not a name of this service; see PLANNER_ALLOWED_HOSTS")
 
     def _accepts(self, host: bytes) -> bool:
         # A page of another site that resolves its own name to this machine is stopped here.
@@ -68,6 +76,14 @@ class Gate:
             return True
         name = host.decode("latin-1").lower()
         return (name if name.endswith("]") else name.rpartition(":")[0] or name) in self.hosts
+
+    def _allowing(self, scope: Any, message: Message) -> Message:
+        if message["type"] == "http.response.start" and (
+            message["status"] == 405 or scope["method"] == "OPTIONS"
+        ):
+            others = [item for item in message["headers"] if item[0] != b"allow"]
+            message["headers"] = [*others, *self._allow(scope)]
+        return message
 
     def _allow(self, scope: Any) -> list[tuple[bytes, bytes]]:
         path = scope["path"].rstrip("/") or "/"
@@ -85,8 +101,16 @@ class Gate:
             route=route,
             status=status,
             ms=round(seconds * 1e3, 2),
+            client=client_of(scope),
             workspace=caller.workspace if caller else None,
+            key_id=caller.key_id if caller else None,
         )
+
+
+MOST_HEADER_BYTES = 32_768
+"""Names and values of a request's headers together [byte]."""
+MOST_TARGET_BYTES = 16_384
+"""Path and query of a request [byte]."""
 
 
 def _proxy_id(value: bytes | None) -> str | None:
@@ -96,9 +120,14 @@ def _proxy_id(value: bytes | None) -> str | None:
     return text if 8 <= len(text) <= 64 and plain.isascii() and plain.isalnum() else None
 
 
-async def _refuse(ident: str, path: str, send: Send) -> None:
-    problem = Problem(400, "Host: not a name of this service; see PLANNER_ALLOWED_HOSTS")
-    body = problem.details(path, ident).model_dump_json().encode()
+def _forwarded(value: bytes | None) -> str | None:
+    """Return the address that the proxy in front saw: the last one, others may be made up."""
+    text = (value or b"").decode("latin-1").rpartition(",")[2].strip()
+    return text if re.fullmatch(r"[0-9a-fA-F.:]{2,45}", text) else None
+
+
+async def _refuse(problem: Problem, ident: str, path: str, send: Send) -> None:
+    body = problem.details(path[:200], ident).model_dump_json().encode()
     headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})

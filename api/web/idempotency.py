@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 from litestar import Response
@@ -80,6 +79,9 @@ def write_in(
     """
     if once.key is None:
         return make(session)
+    stale = (IdempotencyRow.created_at < now() - session.info["idempotency"],)
+    mine = (IdempotencyRow.workspace == once.workspace, IdempotencyRow.key == once.key)
+    session.execute(delete(IdempotencyRow).where(*mine, *stale))
     row = IdempotencyRow(
         workspace=once.workspace,
         key=once.key,
@@ -101,16 +103,9 @@ def replayed(database: Database, once: Once) -> StoredResponse | None:
         return None
     with database.reading() as session:
         row = session.get(IdempotencyRow, (once.workspace, once.key))
-    if row is None:
+    if row is None or row.created_at < now() - database.idempotency:
         return None
     if row.fingerprint != once.fingerprint:
         raise Problem(422, "Idempotency-Key: used before with a different request")
     headers = {**row.headers, "Idempotency-Replayed": "true"}
     return StoredResponse(row.body.encode(), row.status, headers)
-
-
-def forget(database: Database, hours: int) -> None:
-    """Delete keys older than `hours`."""
-    with database.writing() as session:
-        old = now() - timedelta(hours=hours)
-        session.execute(delete(IdempotencyRow).where(IdempotencyRow.created_at < old))

@@ -16,6 +16,12 @@ IfMatch = Annotated[
         description="ETag you read, or *; 428 without it, 412 when it is stale",
     ),
 ]
+OptionalIfMatch = Annotated[
+    str | None,
+    HeaderParameter(
+        name="If-Match", required=False, description="ETag you read; 412 when it is stale"
+    ),
+]
 IfNoneMatch = Annotated[
     str | None,
     HeaderParameter(
@@ -36,6 +42,9 @@ IdempotencyKey = Annotated[
 Limit = Annotated[int, QueryParameter(ge=1, le=200, description="items of a page")]
 Cursor = Annotated[
     str | None, QueryParameter(max_length=500, description="`next_cursor` of the page before")
+]
+Instant = Annotated[
+    datetime | None, QueryParameter(description="time with its zone, 2026-12-01T00:00:00Z")
 ]
 Text = Annotated[str | None, QueryParameter(max_length=200, description="text to look for")]
 

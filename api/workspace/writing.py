@@ -55,7 +55,7 @@ def add_scenarios(
         row = ScenarioRow(id=new_id(), workspace=workspace, revision=newest.revision)
         row.created_at, row.updated_at = exported.revisions[0].created_at, newest.created_at
         row.deleted_at = exported.deleted_at
-        describe(row, newest.question)
+        describe(row, newest.question, newest.editions)
         rows.append(row)
         tags += [TagRow(scenario_id=row.id, tag=tag) for tag in dict.fromkeys(newest.question.tags)]
         revisions += [_revision_row(row.id, item) for item in exported.revisions]
