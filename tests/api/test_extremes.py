@@ -69,8 +69,7 @@ CASES = [(route, *place) for route, body in BODIES.items() for place in ends_of(
 
 @pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
-    "route",
-    [pytest.param(r, marks=pytest.mark.slow) if "recommend" in r else r for r in BODIES],
+    "route", [pytest.param(r, marks=pytest.mark.slow) if "recommend" in r else r for r in BODIES]
 )
 def test_the_ends_of_every_number_are_answered_or_refused(shared: Client, route: str) -> None:
     wrong = []
