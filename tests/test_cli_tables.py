@@ -10,7 +10,7 @@ import pytest
 
 from planner.commands import tables
 from planner.commands.tables import make_table
-from planner.plans.table import executors
+from planner.plans import executors
 from planner.plans.table.request import TableRequest
 from tests.test_cli import answered, refused
 
@@ -79,7 +79,6 @@ def test_whole_catalogues(capsys: pytest.CaptureFixture[str]) -> None:
         ([LLAMA, "--gpu", "l4", "--isl", "10"], ["isl", "--output"]),
         ([LLAMA, "--gpu", "l4", "--limits"], ["limits", "--output"]),
         ([LLAMA, "--gpu", "l4", "--isl", "10", "--estimate"], ["concurrency, osl: missing"]),
-        ([LLAMA, "--gpu", "l4", "--output", "x", "--cluster", "?"], ["cluster"]),
     ],
 )
 def test_what_does_not_go_together_is_one_line(

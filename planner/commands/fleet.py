@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.commands.loads import LoadType, pool
-from planner.commands.options import json_option, model_argument
+from planner.commands.options import json_option, model_argument, worker_options
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
 from planner.units import number, percent
 
@@ -74,6 +74,7 @@ def request_of(
 @click.command(epilog=EXAMPLES)
 @model_argument
 @fleet_options
+@worker_options
 @click.option("--plot", is_flag=True, help="Add a plot of GPUs over the day.")
 @json_option
 def command(
@@ -82,12 +83,16 @@ def command(
     pools: tuple[dict[str, Any], ...],
     rates: str | None,
     plot: bool,
+    workers: int,
+    cluster: str | None,
     **given: Any,
 ) -> None:
     """Say how many GPUs a day of requests to MODEL takes, by three ways of scaling."""
+    from planner.plans import executors
     from planner.plans.fleet import fleet
 
-    result = fleet(request_of(model, pools, rates, given))
+    with executors.chosen(workers, cluster) as (executor, _):
+        result = fleet(request_of(model, pools, rates, given), executor)
     if as_json:
         print_json(result)
         return

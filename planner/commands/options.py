@@ -115,6 +115,11 @@ setting_options = together(
     click.option("--vision", type=SWITCH, help="Whether image and sound encoders are loaded."),
 )
 
+worker_options = together(
+    click.option("--workers", type=int, default=1, help="Processes that work on it."),
+    click.option("--cluster", metavar="tcp://HOST:PORT", help="Workers of Dask instead."),
+)
+
 pp_option = click.option("--pp", type=int, default=1, help="Pipeline stages.")
 ep_option = click.option("--ep", type=int, default=1, help="Expert-parallel ranks.")
 attention_dp_option = click.option(

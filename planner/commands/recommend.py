@@ -15,6 +15,7 @@ from planner.commands.options import (
     model_argument,
     setting_options,
     version_option,
+    worker_options,
     workload_options,
 )
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
@@ -84,6 +85,7 @@ LEGEND = (
 @click.option("--api-usd-per-million-input", type=float, help="Of its input tokens.")
 @click.option("--grid-kg-co2-per-kwh", type=float, help="CO₂ of the grid [kg/kWh].")
 @setting_options
+@worker_options
 @json_option
 def command(
     as_json: bool,
@@ -92,6 +94,8 @@ def command(
     everything: bool,
     disaggregated: str | None,
     concurrency: int | None,
+    workers: int,
+    cluster: str | None,
     **given: Any,
 ) -> None:
     """Say what to run MODEL on: which accelerator, how many, which split, at what price.
@@ -100,6 +104,7 @@ def command(
     (--gpus, --usd-per-month), every option is searched. Without lengths, the batch to run on each
     accelerator at a context is told; prompts do not count there.
     """
+    from planner.plans import executors
     from planner.plans.recommend import RecommendationRequest, recommend
 
     fields = {name: value for name, value in given.items() if value is not None}
@@ -111,7 +116,9 @@ def command(
         fields.setdefault("concurrency_in_all", concurrency)
     if disaggregated is not None:
         fields["disaggregated"] = disaggregated == "on"
-    result = recommend(RecommendationRequest(model=model, gpu=list(gpu_ids) or None, **fields))
+    request = RecommendationRequest(model=model, gpu=list(gpu_ids) or None, **fields)
+    with executors.chosen(workers, cluster) as (executor, _):
+        result = recommend(request, executor)
     if as_json:
         print_json(result)
     elif result.sized is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from planner.commands.completion import models
-from planner.commands.options import DRAFTS, NUMBERS, json_option, together
+from planner.commands.options import DRAFTS, NUMBERS, json_option, together, worker_options
 from planner.commands.output import print_json
 from planner.errors import InvalidInput
 
@@ -56,8 +56,7 @@ places = together(
         type=click.Path(file_okay=False, path_type=Path),
         help="Directory of a table in Parquet, without a limit on rows; goes on where it ended.",
     ),
-    click.option("--workers", type=int, default=1, help="Processes that make the table."),
-    click.option("--cluster", metavar="tcp://HOST:PORT", help="Scheduler of Dask instead."),
+    worker_options,
     click.option("--estimate", is_flag=True, help="Say what the table takes, and make none."),
 )
 

@@ -7,10 +7,10 @@ import math
 import sys
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -50,20 +50,17 @@ def make_table(
     request: TableRequest, output: Path, workers: int, cluster: str | None, as_json: bool
 ) -> None:
     """Make what is missing of a table in a directory; progress goes to the standard error."""
-    from planner.plans.table import executors
+    from planner.plans import executors
     from planner.plans.table.files import write_table
 
     cores = max(1, workers)
     if not cluster and sys.stderr.isatty():
         click.echo(_estimate_line(request, cores), err=True)
 
-    def place() -> AbstractContextManager[tuple[Any, int]]:
-        return executors.cluster(cluster) if cluster else executors.local(cores)
-
     with _shown() as progress:
         for start in range(1, STARTS + 1):
             try:
-                with place() as (executor, in_flight):
+                with executors.chosen(cores, cluster) as (executor, in_flight):
                     summary = write_table(request, output, executor, progress, in_flight)
                 break
             except BrokenExecutor:  # a process died: its parts are missing, the others are not

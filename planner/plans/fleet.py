@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from planner.errors import InvalidInput
 from planner.hw import get_accelerator
 from planner.plans.curves import Requests, shared_curve
 from planner.plans.editions import current_editions
+from planner.plans.executors import mapped
 from planner.plans.fleet_request import FleetPool, FleetRequest
 from planner.plans.money import HOURS_PER_MONTH, PriceBook
-from planner.plans.progress import tracked
 from planner.plans.sizing import Sizing, Wanted
 from planner.plans.texts import note_answers
 from planner.plans.uncertainty import Spread, z_of
@@ -32,6 +33,9 @@ from planner.scenario import EngineSettings, MachineFields, Scenario
 from planner.workload.lengths import Lengths
 from planner.workload.traces import Event, read_trace
 from planner.workload.windows import Windows, gather
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 MACHINE = (*EngineSettings.model_fields, *MachineFields.model_fields)
 """Fields of a pool that say what a replica is."""
@@ -106,12 +110,15 @@ class Fleet(answer.Answer):
     editions: answer.Editions
 
 
-def fleet(request: FleetRequest) -> Fleet:
-    """Return a fleet's day; raises ValueError that names a field."""
+def fleet(request: FleetRequest, executor: Executor | None = None) -> Fleet:
+    """Return a fleet's day; raises ValueError that names a field.
+
+    `executor` works on its pools and months at once.
+    """
     limits = [pool.isl_up_to for pool in request.pools if pool.isl_up_to is not None]
     windows = gather(_events(request), request.window_s, limits).times(request.scale)
     members = [PoolMember.of(pool, request, i) for i, pool in enumerate(request.pools)]
-    days = [member.day(windows) for member in tracked(members, len(members))]
+    days, *later = _days(request, windows, executor)
     rates = windows.requests_per_s.sum(axis=1)
     return Fleet(
         request=request,
@@ -122,10 +129,30 @@ def fleet(request: FleetRequest) -> Fleet:
         requests_per_s=rates.tolist(),
         lines=_summed(days),
         pools=days,
-        months=list(_months(request, windows, members)),
+        months=list(_months(request, windows, [days, *later])),
         notes=note_answers(n for m in members for n in m.deployment.notes),
         editions=current_editions(),
     )
+
+
+def day_of(request: FleetRequest, index: int, windows: Windows) -> PoolDay:
+    """Return one pool of a request over all windows."""
+    return PoolMember.of(request.pools[index], request, index).day(windows)
+
+
+def _days(
+    request: FleetRequest, windows: Windows, executor: Executor | None
+) -> list[list[PoolDay]]:
+    """Return the pools' days now, and after each month of growth."""
+    pools, months = range(len(request.pools)), range(request.months + 1)
+    grown = [windows.times(_growth(request, month)) for month in months]
+    jobs = [(request, index, windows) for windows in grown for index in pools]
+    days = iter(mapped(executor, day_of, *zip(*jobs, strict=True)))
+    return [[next(days) for _ in pools] for _ in months]
+
+
+def _growth(request: FleetRequest, month: int) -> float:
+    return float((1 + request.growth_per_month) ** month)
 
 
 def _events(request: FleetRequest) -> Iterator[Event]:
@@ -334,11 +361,10 @@ def _summed(days: list[PoolDay]) -> list[FleetLine]:
     return lines
 
 
-def _months(request: FleetRequest, windows: Windows, members: list[PoolMember]) -> Iterator[Month]:
+def _months(request: FleetRequest, windows: Windows, days: list[list[PoolDay]]) -> Iterator[Month]:
     for month in range(request.months + 1 if request.months else 0):
-        grown = windows.times((1 + request.growth_per_month) ** month)
-        days = [member.day(grown) for member in members]
-        line = _summed(days)[1]
+        grown = windows.times(_growth(request, month))
+        line = _summed(days[month])[1]
         yield Month(
             month=month,
             requests_per_s_peak=float(grown.requests_per_s.sum(axis=1).max()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from planner import answer
 from planner.deployment import deployment_of
@@ -18,6 +19,7 @@ from planner.plans.batches import Option, Refusal, batch_choices
 from planner.plans.candidate import Candidate, within_means
 from planner.plans.confirm import answer_simulated, confirmed, simulated
 from planner.plans.editions import current_editions
+from planner.plans.executors import mapped
 from planner.plans.nearest import nearest
 from planner.plans.question import Question
 from planner.plans.request import RecommendationFields, RecommendationRequest, several
@@ -25,6 +27,9 @@ from planner.plans.search import Searched, search
 from planner.plans.sized import RefusedOptions, Sized, SizedOption
 from planner.plans.texts import note_answers
 from planner.plans.winners import exact, spelled_out
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["Recommendation", "RecommendationFields", "RecommendationRequest", "recommend"]
 
@@ -47,8 +52,8 @@ class Recommendation(answer.Answer):
     editions: answer.Editions
 
 
-def recommend(request: RecommendationRequest) -> Recommendation:
-    """Return what to run for a request.
+def recommend(request: RecommendationRequest, executor: Executor | None = None) -> Recommendation:
+    """Return what to run for a request; `executor` simulates several options at once.
 
     Raises ValueError naming the field where the request itself is wrong; what cannot hold the model
     or meet the limits is listed with its reason.
@@ -60,7 +65,7 @@ def recommend(request: RecommendationRequest) -> Recommendation:
     refused: list[Refusal] = []
     if request.of_workload:
         notes = list(spec.notes)
-        sizing = size(Question.of(request, spec))
+        sizing = size(Question.of(request, spec), executor)
     else:
         choices, refused = batch_choices(request)
         notes, sizing = [*spec.notes, NO_PROMPTS], None
@@ -81,12 +86,15 @@ NO_PROMPTS = Note(
 )
 
 
-def size(question: Question) -> Sized:
-    """Return how much of what serves a question's workload."""
+def size(question: Question, executor: Executor | None = None) -> Sized:
+    """Return how much of what serves a question's workload.
+
+    `executor` simulates several options at once.
+    """
     searched = search(question)
     front = [exact(question, c) for c in by_family(question, searched.meeting)]
     if question.request.confirm or question.request.of_percentiles:
-        front = [confirmed(question, c) for c in front]
+        front = mapped(executor, confirmed, [question] * len(front), front)
     meeting = [c for c in front if c.replicas and within_means(question, c)]
     meeting = front_of(question, meeting)
     options = sorted(
@@ -114,8 +122,12 @@ def size(question: Question) -> Sized:
 
     named = {"cheapest": best(cost), "fastest": best(time), "smallest": best(number)}
     if question.request.confirm or question.request.of_percentiles:
-        for at in {at for at in named.values() if at is not None}:
-            options[at] = with_simulation(question, options[at])
+        places = sorted({at for at in named.values() if at is not None})
+        few = [options[at] for at in places]
+        for at, option in zip(
+            places, mapped(executor, with_simulation, [question] * len(few), few), strict=True
+        ):
+            options[at] = option
     return Sized(
         evaluated=searched.evaluated,
         meeting=len(searched.meeting),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from planner.plans.table.executors import NoCluster, cluster, local
+from planner.plans.executors import NoCluster, cluster, local
 from planner.plans.table.files import TableSummary, write_table
 from planner.plans.table.request import TableRequest
 
@@ -123,7 +123,7 @@ def test_one_process_needs_no_pool() -> None:
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.plans.table.executors.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("planner.plans.executors.TIMEOUT_S", 0.2)
     expected = "cluster: no scheduler at tcp://127.0.0.1:9; accepted: an address as tcp://host:8786"
     with pytest.raises(NoCluster, match=expected), cluster("tcp://127.0.0.1:9"):
         pass
