@@ -186,13 +186,17 @@ def test_limits_under_load_are_of_clients() -> None:
         assert float(getattr(beyond, quantity)) * 1e3 > one.limit_ms
 
 
-def test_missed_limits_name_the_largest_load_within() -> None:
-    scenario = of(batch=64, context=1000, tpot_ms=0.5)
+@pytest.mark.parametrize("limit_ms", [0.5, 1.6])
+def test_missed_limits_name_the_largest_load_within(limit_ms: float) -> None:
+    """Weights alone take more than 0.5 ms, so that no batch is within it."""
+    scenario = of(batch=64, context=1000, tpot_ms=limit_ms)
     (one,) = meets_of(scenario, small(), [64], 1000, 100)
     (note,) = missed_notes([one], scenario)
-    assert note.text.startswith(
-        f"TPOT at batch 64 is {one.value_ms:.3g} ms at p50, over the limit of 0.5 ms; the largest "
-        f"batch within it is {one.max_batch}"
+    most = f"the largest batch within it is {one.max_batch}"
+    assert bool(one.max_batch) is (limit_ms > 1)
+    assert note.text == (
+        f"TPOT at batch 64 is {one.value_ms:.3g} ms at p50, over the limit of {limit_ms:g} ms; "
+        + (most if one.max_batch else "no batch is within it")
     )
     # A batch that nobody named is not missed.
     assert missed_notes([one], scenario.model_copy(update={"batch": None})) == []
