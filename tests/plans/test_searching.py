@@ -21,14 +21,15 @@ from hypothesis import strategies as st
 import planner.plans.search as searching
 from planner.deployment import Deployment, deploy
 from planner.models import get_model
-from planner.plans.candidate import Candidate, Feeding, feeding_workers
+from planner.plans.candidate import Candidate, Feeding, feeding_workers, within_means
 from planner.plans.confirm import answer_simulated, within
 from planner.plans.curves import Curve
 from planner.plans.money import Tariff
 from planner.plans.nearest import nearest
 from planner.plans.planning import plan
+from planner.plans.question import Question
 from planner.plans.recommend import RecommendationRequest, front_of, recommend, thinned
-from planner.plans.search import Question, Searched, most_gpus, search, within_means
+from planner.plans.search import Searched, search
 from planner.plans.sized import Sized
 from planner.plans.sizing import Sizing, Wanted
 from planner.plans.uncertainty import Spread
@@ -109,7 +110,7 @@ def test_a_request_too_long_for_memory_has_no_room() -> None:
 )
 def test_gpus_that_there_are(fields: dict[str, Any], usd: float | None, most: int | None) -> None:
     tariff = None if usd is None else Tariff(usd, "own", None, None, 1)
-    assert most_gpus(question(**fields), tariff) == most
+    assert question(**fields).most_gpus(tariff) == most
 
 
 def test_more_of_everything_serves_more() -> None:
