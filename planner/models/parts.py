@@ -245,23 +245,14 @@ class Mixer(Part):
         return None
 
 
-class TokenWise(Part):
-    """A part that treats every token alone: it keeps nothing and has no heads."""
+class Uncached(Part):
+    """A part that caches nothing per token, so that nothing of it is rotated or kept by head."""
 
     __slots__ = ()
 
     def caches(self) -> tuple[Cache, ...]:
         """None."""
         return ()
-
-    def states(self) -> tuple[State, ...]:
-        """None."""
-        return ()
-
-    @property
-    def sharded_heads(self) -> int | None:
-        """None."""
-        return None
 
     @property
     def rotary_width(self) -> int | None:
@@ -275,6 +266,21 @@ class TokenWise(Part):
 
     @property
     def latent_cache(self) -> LatentCache | None:
+        """None."""
+        return None
+
+
+class TokenWise(Uncached):
+    """A part that treats every token alone: it keeps nothing and has no heads."""
+
+    __slots__ = ()
+
+    def states(self) -> tuple[State, ...]:
+        """None."""
+        return ()
+
+    @property
+    def sharded_heads(self) -> int | None:
         """None."""
         return None
 

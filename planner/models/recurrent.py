@@ -32,8 +32,8 @@ import math
 from dataclasses import dataclass
 
 from planner.kernels import Kernel
-from planner.models.caches import Cache, LatentCache, State
-from planner.models.parts import Formats, Linear, Mixer
+from planner.models.caches import State
+from planner.models.parts import Formats, Linear, Mixer, Uncached
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +67,10 @@ class Convolution:
         return State(self.elements, ways, self.channels * (rows or 0))
 
 
-class RecurrentMixer(Mixer):
-    """A mixer that caches nothing per token."""
+class RecurrentMixer(Mixer, Uncached):
+    """A mixer that caches nothing per token: a recurrence knows the order of its tokens."""
 
     __slots__ = ()
-
-    def caches(self) -> tuple[Cache, ...]:
-        """None."""
-        return ()
-
-    @property
-    def rotary_width(self) -> int | None:
-        """None: a recurrence knows the order of its tokens."""
-        return None
-
-    @property
-    def cached_head_width(self) -> int | None:
-        """None."""
-        return None
-
-    @property
-    def latent_cache(self) -> LatentCache | None:
-        """None."""
-        return None
 
 
 def scan(
