@@ -10,6 +10,7 @@ import pytest
 
 from planner import Scenario, plan
 from planner.models import ConfigError, describe, get_model, list_models
+from planner.models.attention import Attention
 from planner.models.huggingface import import_config, import_file
 from planner.models.spec import ModelSpec
 from tests.models.configs import LLAMA_PARAMS, llama
@@ -57,7 +58,8 @@ def test_heads_need_not_divide_the_width_of_a_class_that_rounds() -> None:
 def test_the_outer_config_says_whether_embeddings_are_tied(
     outer: bool | None, inner: bool, tied: bool
 ) -> None:
-    config = {"model_type": "llava", "text_config": llama(tie_word_embeddings=inner)}
+    inside = llama(tie_word_embeddings=inner)
+    config: dict[str, Any] = {"model_type": "llava", "text_config": inside}
     if outer is not None:
         config["tie_word_embeddings"] = outer
     saved = 128256 * 4096 if tied else 0
@@ -128,7 +130,8 @@ def test_a_window_that_no_context_fills_still_says_which_layers_are_small(window
         global_head_dim=512,
     )
     spec = import_config(config)
-    widths = sorted(part.head_dim for g in spec.groups for part in g.block.mixers if part.caches())
+    mixers = [part for g in spec.groups for part in g.block.mixers]
+    widths = sorted(part.head_dim for part in mixers if isinstance(part, Attention))
     assert widths == [256, 512]
     assert spec.window_elements == (2 * 8 * 256 * window if window < 4096 else 0)
     assert spec.kv_elements_per_token == 2 * 8 * (512 + (256 if window >= 4096 else 0))
