@@ -22,7 +22,7 @@ from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, Note
 from planner.precision import get_format
 from planner.roofline import Array, Numeric
-from planner.scenario import Scenario
+from planner.scenario import Scenario, SpeculationOptions
 from planner.step.buffers import Into, fresh, prefixed
 from planner.step.evaluator import Step
 from planner.step.figures import StepPoints
@@ -43,6 +43,8 @@ class Options:
     """Of the engine's memory."""
     latent: str = "latent"
     """How a latent cache is kept (`engines.pages.kinds`)."""
+    drafts: int = 0
+    """Tokens drafted a step; layers that the model has for it are loaded then [-]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,8 +173,7 @@ def deployment_of(scenario: Scenario) -> Deployment:
     )
     if scenario.speculation is None:
         return deployment
-    speculation, notes = speculate(scenario.speculation, deployment.calibration, deployment.spec)
-    return replace(deployment, speculation=speculation, notes=(*deployment.notes, *notes))
+    return drafted(deployment, scenario.speculation)
 
 
 def options_of(scenario: Scenario) -> Options:
@@ -183,14 +184,21 @@ def options_of(scenario: Scenario) -> Options:
         scenario.engine,
         scenario.engine_version,
         MemorySettings.of(scenario),
+        drafts=scenario.speculation.drafts if scenario.speculation else 0,
     )
+
+
+def drafted(deployment: Deployment, given: SpeculationOptions) -> Deployment:
+    """Return a deployment whose memory holds drafts' layers, with what a step drafts and yields."""
+    speculation, notes = speculate(given, deployment.calibration, deployment.spec)
+    return replace(deployment, speculation=speculation, notes=(*deployment.notes, *notes))
 
 
 def prompt_options(scenario: Scenario) -> Options:
     """Return the options of prefill workers: how decode spans ranks and hosts is not theirs."""
     options = options_of(scenario)
     settings = replace(options.settings, decode_cp=None, nodes=None)
-    return replace(options, settings=settings)
+    return replace(options, settings=settings, drafts=0)
 
 
 def deploy(
@@ -212,14 +220,22 @@ def _deployed(
     options: Options,
     calibration: Calibration,
 ) -> Deployment:
-    engine = get_engine(options.engine, options.engine_version).on(accelerator, sharding.tp)
+    engine = get_engine(options.engine, options.engine_version).on(accelerator, sharding.ranks)
     check_device(engine, accelerator)
     sharding.check(spec)
     weights = spec.weights_name(options.weights)
     formats = _formats(spec, weights, engine, options)
     step = model_step(spec, accelerator, sharding, formats, calibration.routing_spread)
+    loaded = spec.drafting() if options.drafts else spec
     memory = plan_memory(
-        spec, accelerator, sharding, formats, engine, options.settings, options.latent
+        loaded,
+        accelerator,
+        sharding,
+        formats,
+        engine,
+        options.settings,
+        options.latent,
+        options.drafts,
     )
     subject = subject_of(spec, accelerator, formats, options.engine, options.engine_version)
     deployment = Deployment(

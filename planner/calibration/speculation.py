@@ -7,8 +7,8 @@ from planner.models.spec import ModelSpec, Note
 from planner.scenario import SpeculationOptions
 
 CHARGED = (
-    "a step verifies the drafts and makes new ones, each for the time of one layer; memory is "
-    "without weights and cache of the draft"
+    "a step verifies the drafts and makes new ones, each for the time of one layer; memory holds "
+    "the layers that the model has for it, and no draft model besides"
 )
 
 

@@ -155,21 +155,22 @@ def plan_memory(
     engine: Engine,
     settings: MemorySettings = DEFAULTS,
     latent: str = "latent",
+    drafts: int = 0,
 ) -> Memory:
     """Return what fits on an accelerator under a sharding, as the engine plans it.
 
     Pool = fraction·(memory − what it takes before) − what it takes after, the engine's rule or the
     share or pool of `settings`. KV heads replicate when TP exceeds them, a latent is never split; a
     pipeline divides layers, attention DP sequences. `latent` says how a latent cache is kept
-    (`pages.kinds`). Raises InvalidSetting.
+    (`pages.kinds`); `drafts` tokens are drafted a step. Raises InvalidSetting.
     """
-    run = resolve(engine.on(accelerator, sharding.tp), spec, sharding, settings)
+    run = resolve(engine.on(accelerator, sharding.ranks), spec, sharding, settings)
     taken = _taken(spec, accelerator, sharding, formats, run)
-    requested = _requested_bytes(accelerator, sharding, run.engine, taken)
+    requested = _requested_bytes(spec, accelerator, sharding, run, taken, drafts)
     pool_bytes = requested - taken.of(run.engine.after_fraction)
     if settings.kv_pool_bytes is not None:
         pool_bytes = settings.kv_pool_bytes
-    pool = _pool(pool_bytes, spec, sharding, formats, run, latent)
+    pool = _pool(pool_bytes, spec, sharding, formats, run, latent, drafts)
     return Memory(
         weights_bytes_per_gpu=taken.weights,
         kv_pool_bytes_per_gpu=pool_bytes,
@@ -219,16 +220,24 @@ def _taken(
 
 
 def _requested_bytes(
-    accelerator: Accelerator, sharding: Sharding, engine: Engine, taken: _Taken
+    spec: ModelSpec,
+    accelerator: Accelerator,
+    sharding: Sharding,
+    run: Resolved,
+    taken: _Taken,
+    drafts: int,
 ) -> float:
     """Return the memory an engine plans weights and cache in, on one GPU [byte]."""
+    engine = run.engine
     total = reported_bytes(accelerator) if engine.as_reported else float(accelerator.memory())
     share = engine.memory_fraction
     if engine.reserve:
         reserve = engine.reserve.of(
-            total, engine.chunk_tokens, engine.graph_sequences, sharding.tp * sharding.pp
+            total, engine.chunk_tokens, engine.graph_sequences, sharding, spec.latent, drafts
         )
-        share = max(0.0, 1.0 - reserve / total)
+        share = max(0.0, round(1.0 - reserve / total, engine.reserve.decimals))
+        if run.vision:
+            share *= engine.reserve.with_encoder(spec.vision_params)
     return share * (total - taken.of(engine.before_fraction))
 
 
@@ -239,6 +248,7 @@ def _pool(
     formats: Formats,
     run: Resolved,
     latent: str,
+    drafts: int = 0,
 ) -> Pool:
     paging, given = run.engine.paging, run.given
     whole = run.engine.whole_model
@@ -250,6 +260,7 @@ def _pool(
         model_type=spec.model_type,
         decode_cp=run.decode_cp,
         prefix_caching=run.prefix_caching,
+        drafts=drafts,
         cells=given.max_model_len if whole else None,
     )
     if paging.layout_of(spec.model_type) == "tuples":

@@ -55,22 +55,63 @@ class Reserve:
     """What an engine keeps free of weights and cache, where it has a rule for it."""
 
     bytes: float = 0.0
+    prompt_graph_bytes: float = 0.0
+    """For graphs of prompts [byte]."""
+    latent_prompt_graph_bytes: float = 0.0
+    """The same for latent attention [byte]."""
     bytes_per_chunk_token: float = 0.0
+    least_chunk_tokens: int = 0
+    """Chunks count as at least so many tokens [token]."""
     bytes_per_graph_sequence: float = 0.0
     bytes_per_gpu: float = 0.0
+    bytes_per_rank_sequence: float = 0.0
+    """For each attention-DP rank and sequence of the largest graph, where there is more than one
+    rank [byte]."""
+    many_sequences: int = 2**30
+    """Sequences of the largest graph above which that is half as much again [-]."""
     least_bytes: float = 0.0
     """At least this much on a device of `least_from_bytes` [byte]."""
     least_from_bytes: float = 0.0
+    draft_bytes: float = 0.0
+    """Beside that, where drafts are verified [byte]."""
+    decimals: int = 12
+    """Decimals to which the share that is left is rounded [-]."""
+    encoder_share: float = 1.0
+    """Share of the rest that is taken where an encoder of images of usual size is loaded [-]."""
+    encoder_params: float = 1.0
+    """Parameters of such an encoder [-]."""
 
-    def of(self, total: float, chunk_tokens: int, graph_sequences: int, gpus: int) -> float:
+    def of(
+        self,
+        total: float,
+        chunk_tokens: int,
+        graph_sequences: int,
+        sharding: Sharding,
+        latent: bool = False,
+        drafts: int = 0,
+    ) -> float:
         """Return the reserve on a device with `total` bytes [byte]."""
+        ranks = sharding.attention_dp if sharding.attention_dp > 1 else 0
+        each = self.bytes_per_rank_sequence * (1.5 if graph_sequences > self.many_sequences else 1)
         reserve = (
             self.bytes
-            + self.bytes_per_chunk_token * chunk_tokens
+            + (self.latent_prompt_graph_bytes if latent else self.prompt_graph_bytes)
+            + self.bytes_per_chunk_token * max(chunk_tokens, self.least_chunk_tokens)
             + self.bytes_per_graph_sequence * graph_sequences
-            + self.bytes_per_gpu * gpus
+            + self.bytes_per_gpu * sharding.tp * sharding.attention_dp * sharding.pp
+            + each * graph_sequences * ranks
         )
-        return max(reserve, self.least_bytes) if total >= self.least_from_bytes else reserve
+        if total >= self.least_from_bytes:
+            reserve = max(reserve, self.least_bytes)
+        return reserve + (self.draft_bytes if drafts else 0.0)
+
+    def with_encoder(self, params: float) -> float:
+        """Return the share of the rest that is taken with an image encoder of so many parameters:
+        a tenth less for each time it is as large again, 0.8 to 1.05 of the usual [-]."""
+        if not params or self.encoder_share == 1.0:
+            return 1.0
+        more = 1.0 - 0.1 * (params / self.encoder_params - 1.0)
+        return self.encoder_share * min(max(more, 0.8), 1.05)
 
 
 def activation_bytes(

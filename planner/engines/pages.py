@@ -48,6 +48,8 @@ class Paging:
     """Blocks of a sequence's state [-]."""
     cached_state_blocks: int = 1
     """The same where prefixes are cached [-]."""
+    state_blocks_per_draft: int = 0
+    """More of them for each token that is drafted a step [-]."""
     window_value_bytes: float = 0.0
     """A value of a convolution's last inputs where only those are kept that the next token needs;
     0 keeps them as the reference implementation does, in the format of states [byte]."""
@@ -98,6 +100,8 @@ class PageRules:
     decode_cp: int = 1
     """Ranks that share the tokens of a sequence [-]."""
     prefix_caching: bool = True
+    drafts: int = 0
+    """Tokens drafted a step [-]."""
     cells: int | None = None
     """Tokens of a cache that is allocated whole; None where it is as large as memory [token]."""
 
@@ -110,7 +114,8 @@ class PageRules:
     def state_blocks(self) -> int:
         """Blocks of a sequence's state [-]."""
         paging = self.paging
-        return paging.cached_state_blocks if self.prefix_caching else paging.state_blocks
+        blocks = paging.cached_state_blocks if self.prefix_caching else paging.state_blocks
+        return blocks + paging.state_blocks_per_draft * self.drafts
 
 
 def kinds(

@@ -37,6 +37,25 @@ WHOLE_INSIDE = frozenset({"blip-2", "instructblip", "instructblipvideo"})
 """Types whose text_config makes a whole language model with a head of its own to tie."""
 
 
+NEVER_TIED = frozenset(
+    {
+        "cosmos3_edge",
+        "inkling2",
+        "inkling2_loop",
+        "inkling_mm_model",
+        "molmo2",
+        "muse_spark",
+        "nemotron_h_omni",
+        "omniasr",
+        "qwen2_audio",
+        "qwen3_omni_moe",
+        "vibevoice_asr",
+        "voxtral",
+    }
+)
+"""Types with a text_config whose class in transformers 5.24.0 names no weights to tie."""
+
+
 @cache
 def _table() -> dict[str, Any]:
     table: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.errors import InvalidInput
-from planner.models.defaults import WHOLE_INSIDE, ties_inside
+from planner.models.defaults import NEVER_TIED, WHOLE_INSIDE, ties_inside
 from planner.models.spec import Note
 
 LARGEST = {"layers": 4096, "hidden": 2**20, "heads": 2**16, "experts": 2**16, "default": 10**9}
@@ -119,10 +119,10 @@ class ConfigReader:
         family's own.
         """
         around = self.outer.text("model_type") if self.outer else ""
-        if self.outer and not ties_inside(around):
-            return False
         whole = around in WHOLE_INSIDE
         deciding = self if whole else _outermost(self, "tie_word_embeddings")
+        if around in NEVER_TIED or (deciding is self and self.outer and not ties_inside(around)):
+            return False
         return deciding.flag("tie_word_embeddings", default=default)
 
     def stated(self, name: str) -> bool:

@@ -150,6 +150,11 @@ class ModelSpec:
         return self.total_params - self.routed_params - untrained + visited
 
     @cached_property
+    def latent(self) -> bool:
+        """Whether any layer's attention caches a latent of all heads."""
+        return any(part.latent_cache for _, part in self._parts())
+
+    @cached_property
     def mtp_params(self) -> int:
         """Parameters of the multi-token-prediction layers [-]."""
         return self.mtp_other_params + _stored_params(self.mtp)
@@ -231,6 +236,15 @@ class ModelSpec:
         if formats.checkpoint:
             total += self.unread_bytes / tp
         return total + sum(_group_bytes(g, formats, own, tp, ranks) for g in self.groups)
+
+    def drafting(self) -> ModelSpec:
+        """Return the network with its multi-token-prediction layers loaded beside the others."""
+        if not self.mtp:
+            return self
+        other = self.other_params + self.mtp_other_params
+        return replace(
+            self, groups=self.groups + self.mtp, other_params=other, mtp=(), mtp_other_params=0
+        )
 
     def mtp_bytes(self) -> float:
         """Bytes of the multi-token-prediction layers as stored [byte]."""

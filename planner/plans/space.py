@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from planner.calibration.speculation import speculate
-from planner.deployment import Deployment, Options, deploy
+from planner.deployment import Deployment, Options, deploy, drafted
 from planner.engines.names import engine_names
 from planner.engines.profiles import get_engine
 from planner.engines.settings import MemorySettings
@@ -145,18 +144,19 @@ def options(
                     default = deployment.formats.kv.id
                 elif axes.kv is None and deployment.formats.kv.id == default:
                     break
-                yield from _drafting(deployment, axes)
+                yield from _drafting(deployment, choice, axes)
 
 
-def _drafting(deployment: Deployment, axes: Axes) -> Iterator[Deployment]:
+def _drafting(deployment: Deployment, choice: Options, axes: Axes) -> Iterator[Deployment]:
     """Yield a deployment, and with drafts of its own layers where the model has such."""
     given = axes.speculation
     if given is None:
         yield deployment
     if given is not None or deployment.spec.mtp_params:
         wanted = given or SpeculationOptions(drafts=1, accepted=None)
-        drafts, notes = speculate(wanted, deployment.calibration, deployment.spec)
-        yield replace(deployment, speculation=drafts, notes=(*deployment.notes, *notes))
+        spec, accelerator, split = deployment.spec, deployment.accelerator, deployment.sharding
+        with_drafts = replace(choice, drafts=wanted.drafts)
+        yield drafted(deploy(spec, accelerator, split, with_drafts), wanted)
 
 
 def _held_bytes(spec: ModelSpec, weights: str | None) -> float:

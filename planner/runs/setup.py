@@ -135,13 +135,12 @@ def as_stored(spec: ModelSpec, stated: str) -> tuple[ModelSpec, str | None, tupl
     it, else the model with its weights overridden. Mixtures of experts are published in 8 bits
     with a scale per block (DeepSeek, Qwen, MiniMax, GLM and Kimi all are).
     """
-    stated = stated.lower()
-    if stated == "fp8" and "moe" in spec.kind:
-        stated = "fp8_block"
+    word = stated.lower()
+    stated = "fp8_block" if word == "fp8" and "moe" in spec.kind else word
     if not stated or _holds(spec, stated):
         return spec, None, ()
     short = spec.id.rpartition("/")[2]
-    for ending in PUBLISHED.get(stated, ()):
+    for ending in PUBLISHED.get(word, ()):
         try:
             found = get_model(short + ending)
         except ValueError:

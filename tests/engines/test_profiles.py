@@ -154,7 +154,7 @@ def test_the_share_sglang_keeps_for_weights_and_cache(
         return
     gib = {"h100-sxm5": 80, "b200-sxm": 180, "rtx-4090": 24, "a100-sxm4-40gb": 40}[gpu]
     total = gib * 2.0**30
-    reserve = profile.reserve.of(total, profile.chunk_tokens, profile.graph_sequences, tp)
+    reserve = profile.reserve.of(total, profile.chunk_tokens, profile.graph_sequences, Sharding(tp))
     assert 1 - reserve / total == pytest.approx(share, rel=1e-6)
 
 

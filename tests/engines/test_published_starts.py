@@ -95,9 +95,9 @@ def flash(version: str, pool_gib: float, longest: int | None = None, **fields: A
 def test_compressed_attention_reserves_the_steps_of_its_states(
     version: str, pool_gib: float, longest: int, tokens: int
 ) -> None:
-    # Both drafted with the layer for it, whose window is one cache more: 0.1%.
-    memory = flash(version, pool_gib, longest).memory
-    assert memory.kv_pool_tokens == pytest.approx(tokens, rel=0.002)
+    # Both drafted with the layer for it, whose window is one cache more; pools are rounded.
+    memory = flash(version, pool_gib, longest, speculation={"drafts": 1}).memory
+    assert memory.kv_pool_tokens == pytest.approx(tokens, rel=0.0005)
 
 
 def test_compressed_attention_refuses_what_its_states_leave_no_room_for() -> None:

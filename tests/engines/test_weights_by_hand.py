@@ -297,7 +297,26 @@ RESERVE = Reserve(
     ],
 )
 def test_reserve(total: float, chunk: int, graphs: int, gpus: int, kept: float) -> None:
-    assert RESERVE.of(total, chunk, graphs, gpus) == kept
+    assert RESERVE.of(total, chunk, graphs, Sharding(gpus)) == kept
+
+
+def test_a_reserve_for_ranks_prompts_drafts_and_images() -> None:
+    """Ranks count like GPUs, and 5 for each and each of 20 sequences; half more above 15."""
+    rules = replace(RESERVE, prompt_graph_bytes=7, latent_prompt_graph_bytes=50, draft_bytes=900)
+    rules = replace(rules, bytes_per_rank_sequence=5, least_chunk_tokens=60, many_sequences=25)
+    assert rules.of(1, 50, 20, Sharding(2)) == 100 + 7 + 2 * 60 + 3 * 20 + 10 * 2
+    assert rules.of(1, 50, 20, Sharding(2), latent=True) == 330 + 50 - 30
+    assert rules.of(1, 50, 20, Sharding(2, attention_dp=3)) == 287 + 10 * 6 + 5 * 20 * 3
+    many = replace(rules, many_sequences=15)
+    assert many.of(1, 50, 20, Sharding(2, attention_dp=3)) == 347 + 1.5 * 5 * 20 * 3
+    assert rules.of(5_000, 50, 20, Sharding(2), drafts=1) == 1_000 + 900
+    assert rules.with_encoder(1e9) == 1
+    images = replace(rules, encoder_share=0.95, encoder_params=300.0)
+    assert images.with_encoder(0) == 1
+    assert images.with_encoder(300) == 0.95
+    assert images.with_encoder(450) == pytest.approx(0.95 * 0.95)
+    assert images.with_encoder(100_000) == pytest.approx(0.95 * 0.8)
+    assert images.with_encoder(1) == pytest.approx(0.95 * 1.05)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from planner import Scenario, plan
 from planner.models import ConfigError, describe, get_model, list_models
+from planner.models.attention import Attention
 from planner.models.huggingface import import_config, import_file
 from planner.models.spec import ModelSpec
 from tests.models.configs import LLAMA_PARAMS, llama
@@ -57,7 +58,8 @@ def test_heads_need_not_divide_the_width_of_a_class_that_rounds() -> None:
 def test_the_outer_config_says_whether_embeddings_are_tied(
     outer: bool | None, inner: bool, tied: bool
 ) -> None:
-    config = {"model_type": "llava", "text_config": llama(tie_word_embeddings=inner)}
+    inside = llama(tie_word_embeddings=inner)
+    config: dict[str, Any] = {"model_type": "llava", "text_config": inside}
     if outer is not None:
         config["tie_word_embeddings"] = outer
     saved = 128256 * 4096 if tied else 0
@@ -111,6 +113,43 @@ def test_the_longest_context_wins() -> None:
     assert import_config(config).max_context == 131072
     assert import_config(llama(model_max_length=4096)).max_context == 131072
     assert get_model("CohereLabs/c4ai-command-r-v01").max_context == 131072
+
+
+@pytest.mark.parametrize("window", [512, 4096, 100_000])
+def test_a_window_that_no_context_fills_still_says_which_layers_are_small(window: int) -> None:
+    """Gemma 4: sliding layers have heads of 256, full ones of 512, whatever the window's size; a
+    window as long as the context is none to the cache."""
+    kinds = ["sliding_attention", "full_attention"]
+    config = llama(
+        model_type="gemma4_text",
+        num_hidden_layers=2,
+        layer_types=kinds,
+        sliding_window=window,
+        max_position_embeddings=4096,
+        head_dim=256,
+        global_head_dim=512,
+    )
+    spec = import_config(config)
+    mixers = [part for g in spec.groups for part in g.block.mixers]
+    widths = sorted(part.head_dim for part in mixers if isinstance(part, Attention))
+    assert widths == [256, 512]
+    assert spec.window_elements == (2 * 8 * 256 * window if window < 4096 else 0)
+    assert spec.kv_elements_per_token == 2 * 8 * (512 + (256 if window >= 4096 else 0))
+
+
+@pytest.mark.parametrize(
+    ("model_type", "outer", "tied"),
+    [("voxtral", True, False), ("blip-2", True, False), ("muse_glimmer", True, True)],
+)
+def test_classes_that_tie_nothing_ignore_who_says_so(
+    model_type: str, outer: bool, tied: bool
+) -> None:
+    """transformers 5.24.0: Voxtral's class names no weights to tie; BLIP-2's language model is
+    whole, and ties by its own config."""
+    inner = llama(tie_word_embeddings=False)
+    config = {"model_type": model_type, "text_config": inner, "tie_word_embeddings": outer}
+    spec = import_config(config)
+    assert spec.tied_embeddings == tied
 
 
 def folder(tmp_path: Path, total_size: int) -> Path:

@@ -37,6 +37,7 @@ QUIRKS = {
 
 REFUSED = {
     "zamba": "attention_hidden_size",
+    "zamba2": "tie_word_embeddings",
     "helium": "head_dim",
     "deepseek_v2": "num_experts_per_tok",
     "step3p7": "num_key_value_heads",

@@ -179,6 +179,8 @@ def test_formats_in_the_words_of_the_table(stated: str, word: str) -> None:
         ("openai/gpt-oss-120b", "mxfp4", "openai/gpt-oss-120b", None),
         # A quantised checkpoint that is published beside it is taken.
         ("Qwen/Qwen3-32B", "fp8", "Qwen/Qwen3-32B-FP8", None),
+        ("Qwen/Qwen3-235B-A22B", "fp8", "Qwen/Qwen3-235B-A22B-FP8", None),
+        ("deepseek-ai/DeepSeek-V4-Flash", "fp8", "sgl-project/DeepSeek-V4-Flash-FP8", None),
         ("Qwen/Qwen2.5-72B-Instruct", "awq", "Qwen/Qwen2.5-72B-Instruct-AWQ", None),
     ],
 )

@@ -202,7 +202,7 @@ def read_helium(reader: ConfigReader) -> ModelSpec:
             f"{reader.path}head_dim: {shape.heads} heads of {shape.head_dim} values do not make"
             f" the {shape.hidden} that the output projection reads"
         )
-    return decoder(_LLAMA)(reader)
+    return decoder(replace(_LLAMA, out_bias=False))(reader)
 
 
 MODEL_TYPES: dict[str, Importer] = {name: decoder(traits) for name, traits in _TABLE.items()}
