@@ -37,8 +37,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 """Columns in which the options of a group may differ, by what is chosen."""
 
-REPLICAS = 20
-"""Replicas that the demand takes as predicted, so that whole ones round little [-]."""
+REPLICAS = 100
+"""Replicas that the demand takes as predicted; of 20, rounding alone holds 4% of runs more [-]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +192,13 @@ def summary(rows: Sequence[Held], kind: str) -> Summary | None:
         gpus_held=_share([one.held for one in made]),
         gpus_held_all=_share([holds(held, spreads.get(held.fold)) for held in members]),
     )
+
+
+def every_run_held(rows: Sequence[Held]) -> float:
+    """Return the share of all runs whose interval on GPUs holds the measured number [-]."""
+    runs = [held for held in rows if flows(held) and answered(held)]
+    spreads = spreads_of(runs)
+    return _share([holds(held, spreads.get(held.fold)) for held in runs])
 
 
 def _share(answers: Sequence[bool | None]) -> float:

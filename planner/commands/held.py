@@ -32,17 +32,19 @@ Runs that do not queue, each by a fit that has not seen its model; mean times, |
 
 def print_choices(as_json: bool) -> None:
     """Print how well options of committed rows are chosen, each way of leaving out."""
-    from planner.accuracy.decisions import KINDS, summary
+    from planner.accuracy.decisions import KINDS, every_run_held, summary
     from planner.accuracy.holdout import Holdout
     from planner.fitting.refit import refit_committed
 
     holdout = Holdout(refit_committed())
     answers: dict[str, list[Summary]] = {}
+    every_run: dict[str, float] = {}
     for way in WAYS:
         rows = list(holdout.held(way, serving_only=True))
         answers[way] = [one for kind in KINDS if (one := summary(rows, kind))]
+        every_run[way] = every_run_held(rows)
     if as_json:
-        click.echo(json.dumps(choices_as_json(answers), indent=2))
+        click.echo(json.dumps(choices_as_json(answers, every_run), indent=2))
         return
     click.echo(HEAD_OF_CHOICES)
     print_table(
@@ -59,11 +61,18 @@ def print_choices(as_json: bool) -> None:
         (choice_cells(way, one) for way, rows in answers.items() for one in rows),
         "left-out rows",
     )
+    held = ", ".join(f"one {way} {share:.0%}" for way, share in every_run.items())
+    click.echo(f"GPUs of every run that does not queue, in a group or not: {held}")
 
 
-def choices_as_json(answers: dict[str, list[Summary]]) -> dict[str, Any]:
-    """Return the same with shares as numbers."""
-    return {way: [asdict(one) for one in rows] for way, rows in answers.items()}
+def choices_as_json(
+    answers: dict[str, list[Summary]], every_run: dict[str, float]
+) -> dict[str, Any]:
+    """Return the same with shares as numbers, by what was left out."""
+    return {
+        way: {"groups": [asdict(one) for one in rows], "every_run_held": every_run[way]}
+        for way, rows in answers.items()
+    }
 
 
 def choice_cells(way: str, one: Summary) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from planner.accuracy.decisions import (
     REPLICAS,
     Decision,
     decisions,
+    every_run_held,
     gpus_implied,
     gpus_needed,
     groups,
@@ -131,23 +132,23 @@ EVEN = Spread(ttft=(0.8, 1.25), tpot=(0.8, 1.25))
 
 
 def test_gpus_of_a_demand() -> None:
-    """Twenty replicas of two GPUs as predicted; times 0.8 and 1.25 as long take 16 and 25."""
+    """A hundred replicas of two GPUs as predicted; times 0.8 and 1.25 as long take 80 and 125."""
     low, middle, high = gpus_needed(held(10, 10), EVEN)
-    assert (low, middle, high) == (16 * 2, REPLICAS * 2, 25 * 2)
+    assert (low, middle, high) == (80 * 2, REPLICAS * 2, 125 * 2)
 
 
 @pytest.mark.parametrize(
     ("measured_ms", "gpus", "inside"),
     [
-        # Request times of 1100 ms as predicted: 20 replicas of 2.
-        (10.0, 40, True),
-        # 100 + 100·12.4 = 1340 ms: 24.4 replicas, 25 whole ones; the interval ends there.
-        (12.4, 50, True),
-        # 1400 ms: 25.5, 26 whole ones.
-        (13.0, 52, False),
-        # 880 ms: 16; 800 ms: 14.5, 15 whole ones.
-        (7.8, 32, True),
-        (7.0, 30, False),
+        # Request times of 1100 ms as predicted: 100 replicas of 2.
+        (10.0, 200, True),
+        # 100 + 100·12.4 = 1340 ms: 121.8 replicas, 122 whole ones.
+        (12.4, 244, True),
+        # 1400 ms: 127.3, 128 whole ones; the interval ends at 125.
+        (13.0, 256, False),
+        # 880 ms: 80; 800 ms: 72.7, 73 whole ones.
+        (7.8, 160, True),
+        (7.0, 146, False),
     ],
 )
 def test_whether_the_interval_holds_what_was_measured(
@@ -157,6 +158,15 @@ def test_whether_the_interval_holds_what_was_measured(
     assert gpus_implied(one) == gpus
     assert holds(one, EVEN) is inside
     assert holds(one, None) is None
+
+
+def test_every_run_counts_where_no_group_does() -> None:
+    """Two folds of three runs that agree in everything: no group, and every one of them within a
+    whole replica of its interval."""
+    rows = [held(ms, 10, fold) for fold in "ab" for ms in (9.9, 10.0, 10.1)]
+    assert decisions(rows, "split alone") == []
+    assert every_run_held(rows) == pytest.approx(1.0)  # of 100 replicas 99.1 are 100, too
+    assert math.isnan(every_run_held(rows[:3]))
 
 
 def test_summary_of_groups() -> None:
@@ -272,10 +282,11 @@ def test_printed_choices(monkeypatch: pytest.MonkeyPatch, as_json: bool) -> None
     result = CliRunner().invoke(command, ["--choices", *(["--json"] if as_json else [])])
     assert result.exit_code == 0, result.output
     if as_json:
-        content: dict[str, list[dict[str, Any]]] = json.loads(result.output)
+        content: dict[str, dict[str, Any]] = json.loads(result.output)
         assert list(content) == ["config", "model", "gpu"]
-        assert content["model"][0]["groups"] == 2
-        assert math.isclose(content["model"][0]["close"], 0.5)
+        assert content["model"]["groups"][0]["groups"] == 2
+        assert math.isclose(content["model"]["groups"][0]["close"], 0.5)
+        assert 0 <= content["model"]["every_run_held"] <= 1
     else:
         assert "within 3%" in result.output
         assert "50%" in result.output
