@@ -33,6 +33,7 @@ format: $(STAMP)
 bench: $(STAMP) ## Speed, as ratios within one run
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/search.py
+	$(BIN)/python bench/fleet.py
 	PYTHONPATH=. $(BIN)/python bench/service.py
 
 accuracy: $(STAMP) ## Refit the calibration from the committed rows and report its accuracy (minutes)
