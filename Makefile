@@ -36,6 +36,7 @@ format: $(STAMP)
 bench: $(STAMP) ## Speed, as ratios within one run
 	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/search.py
+	$(BIN)/python bench/fleet.py
 	PYTHONPATH=. $(BIN)/python bench/service.py
 	$(BIN)/python bench/sweep.py
 

@@ -42,9 +42,24 @@ COLUMNS: dict[Kind, tuple[str, ...]] = {
     type=click.Path(dir_okay=False, path_type=Path),
     help="Without ROWS_CSV: write the report there, its charts beside it.",
 )
+@click.option(
+    "--choices",
+    is_flag=True,
+    help="Without ROWS_CSV: how well options are chosen, and how many GPUs are said.",
+)
+@click.option(
+    "--schedules",
+    is_flag=True,
+    help="Without ROWS_CSV: closed form and simulated schedule beside what was measured.",
+)
 @json_option
 def command(
-    rows_csv: Path | None, predictions: Path | None, report_md: Path | None, as_json: bool
+    rows_csv: Path | None,
+    predictions: Path | None,
+    report_md: Path | None,
+    choices: bool,
+    schedules: bool,
+    as_json: bool,
 ) -> None:
     """Predict the measured runs of ROWS_CSV and print errors by group.
 
@@ -55,10 +70,19 @@ def command(
     minutes. With --json errors are then given by what was left out: nothing, config, model, gpu,
     engine or family.
     """
-    if rows_csv is not None and report_md is not None:
-        raise click.UsageError("report: not of ROWS_CSV; accepted: --report without ROWS_CSV")
     if rows_csv is None and predictions is not None:
         raise click.UsageError("predictions: of no rows; accepted: --predictions with ROWS_CSV")
+    about = {"report": report_md is not None, "choices": choices, "schedules": schedules}
+    given = [name for name, is_given in about.items() if is_given]
+    if given and rows_csv is not None:
+        raise click.UsageError(f"{given[0]}: not of ROWS_CSV; accepted: --{given[0]} without it")
+    if len(given) > 1:
+        raise click.UsageError(f"{', '.join(given)}: given together; accepted: one of them")
+    if choices or schedules:
+        from planner.commands.held import print_choices, print_schedules
+
+        (print_choices if choices else print_schedules)(as_json)
+        return
     if rows_csv is None:
         _left_out(report_md, as_json)
         return

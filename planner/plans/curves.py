@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -182,23 +183,17 @@ def shared_curves(samples: Sequence[Sampled]) -> list[Curve]:
     steps = Between.of(samples, [sample.tpot_s for sample in samples])
     prompts = Between.of(samples, [sample.prompts for sample in samples])
     loads = np.round(_spread(rooms, LOADS))
-    queueing = Queueing(
-        *(
-            np.array([[getattr(sample.queueing, name)] for sample in samples])
-            for name in QUEUEING_FIELDS
-        )
-    )
     state = steady_state(
         steps.at,
         lambda batch: Prompts(*prompts.at(batch)),
         loads,
         requests.osl.mean,
         rooms[:, None],
-        queueing,
+        _queueing(samples),
     )
     figures = (loads, state.running, state.ttft_s, state.tpot_s, state.requests_per_s)
     return [
-        Curve(*columns, output_steps=max(requests.osl.mean - 1.0, 0.0), room=sample.room)
+        _curve(sample, columns)
         for sample, columns in _rows(samples, (*figures, state.prompt_share))
     ]
 
@@ -207,6 +202,29 @@ def shared_curve(deployment: Deployment, requests: Requests) -> Curve | None:
     """Return the curve of a replica that runs prompts and decodes; None where none fits."""
     sample = Sampled.of(deployment, requests)
     return None if sample is None else shared_curves([sample])[0]
+
+
+def _queueing(samples: Sequence[Sampled]) -> Queueing:
+    """Return how the engines let requests in, arrays of shape (deployment, 1)."""
+    columns: dict[str, Any] = {
+        name: np.array([[getattr(sample.queueing, name)] for sample in samples])
+        for name in QUEUEING_FIELDS
+    }
+    return Queueing(**columns)
+
+
+def _curve(sample: Sampled, figures: Array) -> Curve:
+    clients, running, ttft_s, tpot_s, requests_per_s, prompt_share = figures
+    return Curve(
+        clients=clients,
+        running=running,
+        ttft_s=ttft_s,
+        tpot_s=tpot_s,
+        requests_per_s=requests_per_s,
+        prompt_share=prompt_share,
+        output_steps=max(sample.requests.osl.mean - 1.0, 0.0),
+        room=sample.room,
+    )
 
 
 def _rooms(samples: Sequence[Sampled]) -> Array:
@@ -258,10 +276,6 @@ def decoding_alone(samples: Sequence[Sampled]) -> list[DecodeAlone]:
     osl = samples[0].requests.osl.mean
     figures = (batches, batches, tpot_s, tpot_s, batches / (osl * tpot_s), np.zeros_like(batches))
     return [
-        DecodeAlone(
-            sample.deployment,
-            Curve(*columns, output_steps=max(osl - 1.0, 0.0), room=sample.room),
-            sample.workers,
-        )
+        DecodeAlone(sample.deployment, _curve(sample, columns), sample.workers)
         for sample, columns in _rows(samples, figures)
     ]

@@ -3,7 +3,9 @@
 Each window's requests are served by the pool of their input length. A replica serves as many a
 second as the steady state within the limits allows at that window's lengths. Three lines: perfect
 scaling, which has exactly the replicas needed at any moment and is a lower bound; autoscaling, that
-sees a window when it is over and has a replica after a delay; and the peak, kept all the time.
+sees a window when it is over and has a replica after a delay; and the peak, kept all the time. What
+waits at the end is served after it, and its GPU-hours count: no way of scaling takes fewer than the
+bound, as every request takes the same wherever it is served.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ class FleetLine(answer.Answer):
     gpus_mean: float
     gpus_peak: float
     gpu_hours: float
+    """Those for what waits at the end included."""
     usd_per_month: float | None
     """Of the time told, taken as a month long; null without a price."""
     share_within_limits: float
@@ -272,45 +275,53 @@ class PoolMember:
     def _line(
         self, name: str, replicas: Array, needed: Array, rates: Array, seconds: float
     ) -> FleetLine:
-        gpus = replicas * self.deployment.sharding.gpus
-        hours = float(gpus.sum()) * seconds / 3600.0
-        served, short = within(replicas, needed, rates)
+        each, day = self.deployment.sharding.gpus, served(replicas, needed, rates)
+        gpus, worked = replicas * each, (float(replicas.sum()) + day.left) * each
+        hours = worked * seconds / 3600.0
         usd = self.usd_per_hour
         months = len(replicas) * seconds / 3600.0 / HOURS_PER_MONTH
         per_gpu = None if usd is None else usd / self.deployment.sharding.gpus
         return FleetLine(
             name=name,
-            gpus_mean=float(gpus.mean()),
+            gpus_mean=worked / len(replicas),
             gpus_peak=float(gpus.max()),
             gpu_hours=hours,
             usd_per_month=None if per_gpu is None else hours * per_gpu / months,
-            share_within_limits=served,
-            windows_short=short,
+            share_within_limits=day.share_within_limits,
+            windows_short=day.windows_short,
             gpus=gpus.tolist(),
         )
 
 
-def within(replicas: Array, needed: Array, rates: Array) -> tuple[float, int]:
-    """Return the share of requests within limits [-], and the windows that are short.
+@dataclass(frozen=True, slots=True)
+class ServedDay:
+    """What becomes of the requests of all windows."""
 
-    What is not served in a window waits for the next ones, and is late; so is all that comes while
-    others wait.
+    share_within_limits: float
+    """Of requests [-]."""
+    windows_short: int
+    left: float
+    """What still waits at the end, in replicas for one window [-]."""
+
+
+def served(replicas: Array, needed: Array, rates: Array) -> ServedDay:
+    """Return how many requests are within limits where there are so many replicas.
+
+    Arrays of shape (window,). What is not served in a window waits for the next ones, and is late;
+    so is all that comes while others wait, which is as long as free replicas take to serve them.
     """
     late, waiting, short = 0.0, 0.0, 0
     total = float(rates.sum())
     for have, want, rate in zip(replicas.tolist(), needed.tolist(), rates.tolist(), strict=True):
-        if not rate and not waiting:
-            continue
-        capacity = have * rate / want if want else math.inf
+        free = have - want
         if waiting > 0:
-            cleared = min(waiting, max(capacity - rate, 0.0))
-            waiting -= cleared
-            late += min(rate, cleared) if waiting <= 0 else rate
-        if rate > capacity * (1 + 1e-9):
+            late += rate * (min(1.0, waiting / free) if free > 0 else 1.0)
+            waiting = max(0.0, waiting - max(free, 0.0))
+        if want > have * (1 + 1e-9):
             short += 1
-            waiting += rate - capacity
-            late += rate - capacity
-    return (1.0 - min(late / total, 1.0) if total else 1.0), short
+            waiting -= free
+            late -= rate * free / want
+    return ServedDay(1.0 - min(late / total, 1.0) if total else 1.0, short, waiting)
 
 
 @lru_cache(maxsize=65536)

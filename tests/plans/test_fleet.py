@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from planner.plans.fleet import Fleet, fleet, within
+from planner.plans.fleet import Fleet, fleet, served
 from planner.plans.fleet_request import FleetRequest
 from planner.workload.traces import Event, InvalidTrace, read_trace
 from planner.workload.windows import InvalidWindows, gather
@@ -152,11 +156,91 @@ def test_a_million_requests_are_kept_as_sums() -> None:
 
 
 def test_what_waits_makes_the_next_late() -> None:
-    """Ten a window with room for eight, then four with room for eight: two wait, and clear."""
+    """Ten a window with room for eight, then four with room for eight: two wait, and take half of
+    the second window, in which two of the four come."""
     have, want = np.array([8.0, 8.0]), np.array([10.0, 4.0])
-    share, short = within(have, want, np.array([10.0, 4.0]))
-    assert short == 1
-    assert share == pytest.approx(1 - (2 + 2) / 14)
+    result = served(have, want, np.array([10.0, 4.0]))
+    assert result.windows_short == 1
+    assert result.share_within_limits == pytest.approx(1 - (2 + 2) / 14)
+    assert result.left == 0.0
+
+
+def test_what_waits_in_an_empty_window_is_served_in_it() -> None:
+    """Five replicas are missing; four free ones serve what four take, and one is left."""
+    have, want = np.array([5.0, 4.0]), np.array([10.0, 0.0])
+    result = served(have, want, np.array([100.0, 0.0]))
+    assert result.left == pytest.approx(1.0)
+    assert result.share_within_limits == pytest.approx(0.5)
+
+
+def test_a_window_without_replicas_leaves_all_of_it() -> None:
+    result = served(np.zeros(2), np.array([3.0, 1.0]), np.array([30.0, 10.0]))
+    assert (result.share_within_limits, result.windows_short, result.left) == (0.0, 2, 4.0)
+    assert served(np.zeros(2), np.zeros(2), np.zeros(2)).share_within_limits == 1.0
+
+
+@given(
+    st.lists(st.floats(0.0, 50.0), min_size=1, max_size=40),
+    st.lists(st.integers(0, 40), min_size=40, max_size=40),
+)
+def test_no_way_of_scaling_takes_less_than_is_needed(
+    needed: list[float], replicas: list[int]
+) -> None:
+    """Whatever replicas there are: theirs and what is left at the end are the work that came, at
+    least, and more replicas leave no more of it."""
+    want = np.array(needed)
+    have = np.array(replicas[: len(needed)], float)
+    result = served(have, want, want)
+    assert have.sum() + result.left >= want.sum() * (1 - 1e-9)
+    more = served(have + 1, want, want)
+    assert more.left <= result.left + 1e-9
+    assert more.share_within_limits >= result.share_within_limits - 1e-9
+    assert 0.0 <= result.share_within_limits <= 1.0
+
+
+RULES: list[dict[str, Any]] = [
+    {"headroom": 0.0, "start_delay_s": 7200, "hold_s": 0},
+    {"headroom": 0.0, "pools": [{**POOL, "most_replicas": 1}], "scale": 4},
+    {"headroom": 0.5, "spare_replicas": 1},
+    {"requests_per_s_by_window": [1.0, 1.0, 60.0], "trace": None, "isl": 800, "osl": 300},
+]
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_the_lower_bound_is_never_above_the_others(rules: dict[str, Any]) -> None:
+    """Late replicas, too few of them, and a rush at the end count what they leave for later."""
+    perfect, *others = day(**rules).lines
+    for line in others:
+        # But for the last bits of sums in another order.
+        assert line.gpus_mean >= perfect.gpus_mean * (1 - 1e-12)
+        assert line.gpu_hours >= perfect.gpu_hours * (1 - 1e-12)
+        assert (line.usd_per_month or 0.0) >= (perfect.usd_per_month or 0.0) * (1 - 1e-12)
+
+
+def test_twice_the_trace_takes_twice_the_gpus_in_every_pool() -> None:
+    fields = {"pools": THREE, "trace": str(TRACES / "conversation-10min.jsonl"), "window_s": 30}
+    once, twice = day(scale=200, **fields), day(scale=400, **fields)
+    for one, two in zip(once.lines, twice.lines, strict=True):
+        assert two.gpus_mean == pytest.approx(2 * one.gpus_mean, rel=0.05)
+    assert twice.requests == 2 * once.requests
+
+
+def test_memory_does_not_grow_with_the_requests() -> None:
+    """Six times the requests of the same day take the same sums."""
+
+    def peak(count: int) -> int:
+        def events() -> Iterator[Event]:
+            for i in range(count):
+                yield Event(i * 86_400 / count, 1.0 + i % 4000, 100.0)
+
+        tracemalloc.start()
+        windows = gather(events(), 60.0, (500.0, 2000.0))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert windows.count.sum() == count
+        return most
+
+    assert peak(12_000) < 1.2 * peak(2_000)
 
 
 @pytest.mark.parametrize(

@@ -210,3 +210,16 @@ def test_no_request_is_lost_and_none_ends_before_it_came() -> None:
     tokens_per_s = load.osl.sum() / outcome.ended_s
     most = float(serve(deployed(CASES[0]), 400.0, 1500.0, 120.0).requests_per_s) * 120
     assert tokens_per_s == pytest.approx(most, rel=0.15)
+
+
+def test_contexts_do_not_drift_where_a_step_yields_several_tokens() -> None:
+    """1.9 tokens a step leave part of the last step unused: what a sequence grew by is taken off
+    when it ends, so that a long run has the same step times as a short one."""
+    deployment = deployed(CASES[0])
+    one = simulator(deployment, 1000, 100)
+    one = replace(one, policy=replace(one.policy, tokens_per_step=1.9))
+    means = []
+    for count in (1600, 12000):
+        load = RequestList(np.zeros(count), np.full(count, 1000.0), np.full(count, 100.0))
+        means.append(Seen.of(one.closed(load, 16)).at("tpot", None))
+    assert means[1] == pytest.approx(means[0], rel=0.005)

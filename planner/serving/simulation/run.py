@@ -38,7 +38,8 @@ class Simulator:
         policy = Policy.of(deployment, context, prefix_hit)
         # Short requests beside long ones: more of them may run than of the mean.
         most = min(policy.most_sequences, int(4 * policy.cache_tokens / context) + 8, 2**14)
-        return cls(tables(deployment, most, longest + 1.0, prefix_hit), policy)
+        furthest = longest + 1.0 + policy.tokens_per_step  # the last step may yield more than asked
+        return cls(tables(deployment, most, furthest, prefix_hit), policy)
 
     def closed(self, requests: RequestList, clients: int) -> Outcome:
         """Return the outcome of clients in a closed loop; arrivals are think times."""

@@ -226,7 +226,11 @@ class _State:
             return
         self.batch += 1
         self.cached += prompt.isl + 1
-        heappush(self.ends, (self.steps + ceil((prompt.osl - 1) / policy.tokens_per_step), request))
+        heappush(self.ends, (self.steps + self._steps(request), request))
+
+    def _steps(self, request: int) -> int:
+        """Return the steps of a request after its first token, the last in part [-]."""
+        return ceil((self.osl[request] - 1) / self.policy.tokens_per_step)
 
     def _advance(self, steps: int) -> None:
         """Take decode steps: every sequence is longer by what each yields."""
@@ -239,7 +243,9 @@ class _State:
         while ends and ends[0][0] <= self.steps:
             _, request = heappop(ends)
             self.batch -= 1
-            self.cached -= self.isl[request] + self.osl[request]
+            self.cached -= (
+                self.isl[request] + 1 + self._steps(request) * self.policy.tokens_per_step
+            )
             self._leave(request)
         if not self.batch:
             self.cached = 0.0
