@@ -69,7 +69,7 @@ def choices_chart(choices: Sequence[Option]) -> Spec:
 def band_chart(options: Sequence[SizedOption]) -> Spec:
     """Return the GPUs of each option, and the interval of 80% in which their need lies."""
     rows = band_rows(options)
-    y = {"field": "option", "type": "nominal", "title": None, "sort": None}
+    y: Spec = {"field": "option", "type": "nominal", "title": None, "sort": None}
     y |= {"axis": {"labelLimit": 260}}
     x = {"field": "gpus", "type": "quantitative", "title": "GPUs", "scale": {"zero": False}}
     tooltip = [
