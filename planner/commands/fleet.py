@@ -9,6 +9,7 @@ import click
 from planner.commands.loads import LoadType, pool
 from planner.commands.options import json_option, model_argument
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.commands.progress import busy
 from planner.units import number, percent
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def command(
     """Say how many GPUs a day of requests to MODEL takes, by three ways of scaling."""
     from planner.plans.fleet import fleet
 
-    result = fleet(request_of(model, pools, rates, given))
+    request = request_of(model, pools, rates, given)
+    with busy("Reading the day"):
+        result = fleet(request)
     if as_json:
         print_json(result)
         return

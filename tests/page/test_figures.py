@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from tests.api.conftest import Client
+from tests.api.conftest import RAN, RESULTS, Client
 from tests.page.tables import Tables, figure, figures_in
 
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
@@ -328,3 +328,18 @@ def test_other_files_are_refused(client: Client, name: str, status: int, words: 
     response = client.get(f"/files/{name}")
     assert response.status_code == status
     assert words in response.text
+
+
+@pytest.mark.slow
+def test_own_runs_are_marked_and_counted(client: Client) -> None:
+    """What vllm bench serve wrote of one run: 11.86 ms measured, drawn with its prediction."""
+    added = client.post("/v1/measurements", json=RESULTS, params=RAN)
+    assert added.status_code == 201
+    shown = client.get("/page/accuracy", params={"engine": "vllm"}).json()
+    assert "1 of them your own" in shown["html"]["answer"]
+    rows = [row for row in shown["charts"]["accuracy"]["datasets"]["runs"] if row["own"]]
+    assert [row["measured"] for row in rows] == [RESULTS["mean_tpot_ms"]]
+    assert rows[0]["mine"]
+    assert rows[0]["predicted"] == pytest.approx(11.86, rel=0.5)
+    client.delete(f"/v1/measurements/{added.json()['measurement']['id']}")
+    assert "of them your own" not in client.get("/page/accuracy", params={"engine": "vllm"}).text
