@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -234,3 +235,20 @@ class Plan(Answer):
     """Levers that make the last point faster, best first; null unless the caller wants them."""
     notes: list[NoteAnswer]
     editions: Editions
+
+    def plot(self, picture: str = "roofline", theme: str = "light") -> Any:
+        """Return a picture that a notebook shows: roofline, intensity, throughput, time or memory.
+
+        It has `save(path)` and `to_dict()`. Raises ValueError for another name or theme.
+        """
+        return _notebook().drawn(self, picture, theme)
+
+    def _repr_html_(self) -> str:
+        """A notebook's rendering: verdict, points and limits."""
+        text: str = _notebook().as_html(self)
+        return text
+
+
+def _notebook() -> Any:
+    """Return what presents answers, by name and when asked: answers know nothing of pictures."""
+    return import_module("planner.pictures.notebook")

@@ -66,7 +66,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command to run; raises UsageError for an option given twice."""
         name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
+        if command is not None and not ctx.resilient_parsing:  # a shell that completes
             refuse_repeats(click.Context(command, parent=ctx, info_name=name), rest)
         return name, command, rest
 

@@ -343,18 +343,46 @@ def test_plot_in_the_terminal(picture: str, capsys: pytest.CaptureFixture[str]) 
     assert any("o" in line for line in lines)
 
 
-def test_ids_complete_in_a_shell() -> None:
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("plan llama-3.1-70", "meta-llama/Llama-3.1-70B-Instruct"),
+        ("plan MODEL --gpu b200", "b200-sxm"),
+        ("plot roof", "roofline"),
+        ("plot roofline MODEL --gpu h100", "h100-sxm5"),
+        ("kernels --gpu epyc-96", "epyc-9654"),
+        ("rec", "recommend"),
+    ],
+)
+def test_ids_complete_in_a_shell(words: str, offered: str) -> None:
+    """The last word is the one being typed."""
     from click.testing import CliRunner
 
     from planner.cli import planner
 
     typed = {
         "_PLANNER_COMPLETE": "bash_complete",
-        "COMP_WORDS": "planner plan llama-3.1-70",
-        "COMP_CWORD": "2",
+        "COMP_WORDS": f"planner {words}",
+        "COMP_CWORD": str(len(words.split())),
     }
     shown = CliRunner().invoke(planner, env=typed, prog_name="planner").output
-    assert "plain,meta-llama/Llama-3.1-70B-Instruct" in shown.splitlines()
+    assert f"plain,{offered}" in shown.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"), [("bash", "complete"), ("zsh", "#compdef planner"), ("fish", "complete")]
+)
+def test_each_shell_has_its_completion(shell: str, line: str) -> None:
+    from click.testing import CliRunner
+
+    from planner.cli import planner
+
+    asked = {"_PLANNER_COMPLETE": f"{shell}_source"}
+    shown = CliRunner().invoke(planner, env=asked, prog_name="planner").output
+    assert any(text.strip().startswith(line) for text in shown.splitlines())
+    assert "_PLANNER_COMPLETE" in shown
+    readme = Path(__file__).parents[1].joinpath("README.md").read_text("utf-8")
+    assert f"_PLANNER_COMPLETE={shell}_source" in readme
 
 
 def test_readme_names_every_command() -> None:

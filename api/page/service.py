@@ -25,7 +25,7 @@ from planner.plans.editions import current_editions
 from planner.plans.fleet import Fleet
 from planner.plans.fleet_request import FleetRequest
 from planner.plans.recommend import Recommendation, RecommendationRequest
-from planner.runs.rows import Row
+from planner.runs.rows import INPUTS, Row
 from planner.scenario import Scenario
 
 P = ParamSpec("P")
@@ -85,8 +85,9 @@ class Pages:
         runs = MeasuredRuns(self.services.calibrations, self.caller.workspace)
         summaries = runs.page(None, MOST_LISTED).items
         rows = [row for summary in summaries for row in runs.get(summary.id).rows]
+        blank = dict.fromkeys(INPUTS.get(kind, ()), "")  # what is blank was not stored
         return [
-            Row(one.kind, dict(one.inputs), dict(one.measured), dict(one.remarks))
+            Row(one.kind, blank | dict(one.inputs), dict(one.measured), dict(one.remarks))
             for one in rows
             if one.kind == kind
         ]

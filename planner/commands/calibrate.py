@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.commands.options import json_option
+from planner.commands.progress import busy
 
 if TYPE_CHECKING:
     from planner.benchmarks import Measurements
@@ -81,10 +82,12 @@ def _fit(output: Path | None) -> None:
     from planner.calibration.table import EDITION
     from planner.fitting.refit import refit_committed
 
-    refit = refit_committed()
-    holdout = Holdout(refit)
-    left_out = [one for by in (*NEAR, USER, "vendor") for one in holdout.held(by)]
-    content = refit.content | {"intervals": intervals(left_out)}
+    with busy("Fitting"):
+        refit = refit_committed()
+    with busy("Predicting rows left out"):
+        holdout = Holdout(refit)
+        left_out = [one for by in (*NEAR, USER, "vendor") for one in holdout.held(by)]
+        content = refit.content | {"intervals": intervals(left_out)}
     path = output or Path(f"calibration-{EDITION}.json")
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     size = path.stat().st_size / 1e3
@@ -104,7 +107,8 @@ def _add(results: tuple[Path, ...], context: dict[str, Any], as_json: bool) -> N
     from planner.fitting.kept import add
 
     read = [read_measurements(path, Context(**context)) for path in results]
-    fit = add([row for one in read for row in one.rows], shipped())
+    with busy("Fitting"):
+        fit = add([row for one in read for row in one.rows], shipped())
     if as_json:
         click.echo(json.dumps(_content(results, read, fit), indent=2))
         return

@@ -9,6 +9,7 @@ import click
 from planner.commands.loads import LoadType, pool
 from planner.commands.options import json_option, model_argument, worker_options
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.commands.progress import busy
 from planner.units import number, percent
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ def command(
     from planner.plans import executors
     from planner.plans.fleet import fleet
 
-    with executors.chosen(workers, cluster) as (executor, _):
-        result = fleet(request_of(model, pools, rates, given), executor)
+    request = request_of(model, pools, rates, given)
+    with executors.chosen(workers, cluster) as (executor, _), busy("Reading the day"):
+        result = fleet(request, executor)
     if as_json:
         print_json(result)
         return

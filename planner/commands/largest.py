@@ -6,6 +6,7 @@ import click
 
 from planner.commands.options import gpu_option, json_option
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.commands.progress import busy
 from planner.units import count, number
 
 
@@ -33,17 +34,17 @@ def command(
 
     if (host_memory_gb is None) != (host_gb_per_s is None):
         raise click.UsageError("host-memory-gb, host-gb-per-s: give both, or none")
-    result = largest_models(
-        LargestRequest(
-            gpu=gpu,
-            tokens_per_s=tokens_per_s,
-            context=context,
-            formats=list(formats) or list(FORMATS),
-            host_memory_bytes=host_memory_gb and host_memory_gb * 1e9,
-            host_bytes_per_s=host_gb_per_s and host_gb_per_s * 1e9,
-            percentile=percentile,
-        )
+    request = LargestRequest(
+        gpu=gpu,
+        tokens_per_s=tokens_per_s,
+        context=context,
+        formats=list(formats) or list(FORMATS),
+        host_memory_bytes=host_memory_gb and host_memory_gb * 1e9,
+        host_bytes_per_s=host_gb_per_s and host_gb_per_s * 1e9,
+        percentile=percentile,
     )
+    with busy("Asking every model"):
+        result = largest_models(request)
     if as_json:
         print_json(result)
         return

@@ -44,7 +44,7 @@ class Pictures(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command to run; raises UsageError for no picture."""
-        if args and self.get_command(ctx, args[0]) is None:
+        if args and self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             raise click.UsageError(
                 f"picture: {args[0][:40]!r} is none; accepted: {', '.join(self.commands)}"
             )

@@ -19,6 +19,7 @@ from planner.commands.options import (
     workload_options,
 )
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.commands.progress import busy
 from planner.commands.sized import print_sized
 from planner.units import number, percent, scaled, seconds
 
@@ -117,7 +118,7 @@ def command(
     if disaggregated is not None:
         fields["disaggregated"] = disaggregated == "on"
     request = RecommendationRequest(model=model, gpu=list(gpu_ids) or None, **fields)
-    with executors.chosen(workers, cluster) as (executor, _):
+    with executors.chosen(workers, cluster) as (executor, _), busy("Searching options"):
         result = recommend(request, executor)
     if as_json:
         print_json(result)

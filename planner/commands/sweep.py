@@ -12,6 +12,7 @@ import click
 from planner.commands.completion import models
 from planner.commands.options import DRAFTS, NUMBERS, json_option, together, worker_options
 from planner.commands.output import print_json
+from planner.commands.progress import busy
 from planner.errors import InvalidInput
 
 DEGREES = ("pp", "ep", "attention_dp")
@@ -148,7 +149,9 @@ def _print_rows(
         speculation=speculation,
         **{name: _one(name, axes.pop(name)) for name in DEGREES},
     )
-    result = sweep(SweepRequest(scenario=base, gpu=gpu, **axes))
+    request = SweepRequest(scenario=base, gpu=gpu, **axes)
+    with busy("Answering combinations"):
+        result = sweep(request)
     if as_json:
         print_json(result)
         return

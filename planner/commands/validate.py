@@ -12,6 +12,7 @@ import click
 
 from planner.commands.options import json_option
 from planner.commands.output import print_table
+from planner.commands.progress import busy
 
 if TYPE_CHECKING:
     from planner.accuracy.holdout import Holdout
@@ -93,7 +94,8 @@ def command(
     rows = read_rows(rows_csv)
     if not rows:
         raise click.ClickException(f"rows: {rows_csv} holds no rows")
-    predicted = predict(rows)
+    with busy("Predicting"):
+        predicted = predict(rows)
     lines = report.report(rows, predicted)
     if predictions is not None:
         _write(predictions, rows[0].kind, predicted)
@@ -111,9 +113,12 @@ def _left_out(report_md: Path | None, as_json: bool) -> None:
     from planner.accuracy.holdout import Holdout
     from planner.fitting.refit import refit_committed
 
-    holdout = Holdout(refit_committed())
+    with busy("Fitting"):
+        holdout = Holdout(refit_committed())
     if as_json:
-        click.echo(json.dumps(_summary(holdout), indent=2))
+        with busy("Predicting rows left out"):
+            summary = _summary(holdout)
+        click.echo(json.dumps(summary, indent=2))
     if report_md is not None or not as_json:
         _report(holdout, report_md, quiet=as_json)
 
@@ -138,7 +143,8 @@ def _summary(holdout: Holdout) -> dict[str, Any]:
 def _report(holdout: Holdout, report_md: Path | None, quiet: bool) -> None:
     from planner.accuracy.accuracy import report
 
-    written = report(holdout)
+    with busy("Predicting rows left out"):
+        written = report(holdout)
     if report_md is None:
         click.echo(written.text)
         return

@@ -24,12 +24,13 @@ from planner.handover.sources import read_files
 from planner.handover.written_objects import KINDS, WorkerPart
 from planner.plans.planning import plan
 from planner.scenario import Scenario
+from planner.workload.fields import Workload
 
 WRITTEN = ("command", *KINDS)
 """What a scenario is written as."""
 LOAD = (
-    *("gpu", "batch", "context", "concurrency", "isl", "osl", "prefix_hit"),
-    *("tpot_ms", "ttft_ms", "percentile", "name", "tags", "notes"),
+    *("gpu", "batch", "context", "concurrency", "name", "tags", "notes"),
+    *Workload.model_fields,
 )
 """Fields that no argument says: they are noted beside it, and read back from there."""
 NOTED = (

@@ -69,7 +69,7 @@ def choices_chart(choices: Sequence[Option]) -> Spec:
 def band_chart(options: Sequence[SizedOption]) -> Spec:
     """Return the GPUs of each option, and the interval of 80% in which their need lies."""
     rows = band_rows(options)
-    y = {"field": "option", "type": "nominal", "title": None, "sort": None}
+    y: Spec = {"field": "option", "type": "nominal", "title": None, "sort": "ascending"}
     y |= {"axis": {"labelLimit": 260}}
     x = {"field": "gpus", "type": "quantitative", "title": "GPUs", "scale": {"zero": False}}
     tooltip = [
@@ -108,7 +108,7 @@ def band_rows(options: Sequence[SizedOption]) -> list[dict[str, Any]]:
     """Return the GPUs told and needed of each option; an end that no number meets is null."""
     return [
         {
-            "option": f"{number}. {one.gpus}× {one.gpu}, {one.engine or 'no engine'}",
+            "option": f"{number:>2}. {one.gpus}× {one.gpu}, {one.engine or 'no engine'}",
             "gpus": one.gpus,
             "least": one.gpus_needed.p10,
             "median": one.gpus_needed.p50,

@@ -113,7 +113,7 @@ def pareto_chart(comparison: Comparison) -> Spec:
         "field": "tpot_ms",
         "type": "quantitative",
         "title": "TPOT [ms]",
-        "scale": {"zero": False, "padding": 40},
+        "scale": {"zero": False, "padding": 90},
     }
     y = {
         "field": "tokens_per_s_per_gpu",

@@ -23,7 +23,10 @@ def drawn_windows(values: Sequence[float]) -> list[float]:
     [1.0, 2.0]
     """
     step = -(-len(values) // MOST_WINDOWS)
-    return np.maximum.reduceat(np.asarray(values), range(0, len(values), step)).tolist()
+    largest: list[float] = np.maximum.reduceat(
+        np.asarray(values), range(0, len(values), step)
+    ).tolist()
+    return largest
 
 
 def line_rows(result: Fleet) -> list[Row]:

@@ -21,8 +21,8 @@ X = log_axis("batch", "batch [sequences]")
 Y = log_axis("intensity", "arithmetic intensity [FLOP/byte]")
 
 
-KINDS = ("limit as the batch grows", "crossover")
-"""What is marked beside the curves."""
+KINDS = ("limit", "crossover")
+"""What is marked beside the curves: what each approaches as the batch grows, where it crosses."""
 CONTEXT: Spec = {
     "field": "context",
     "type": "ordinal",
@@ -72,7 +72,7 @@ def intensity_chart(view: View) -> Spec:
                 "strokeDash": {
                     "field": "fits",
                     "type": "nominal",
-                    "title": "memory",
+                    "legend": None,
                     "scale": {"domain": ["fits", "does not fit"], "range": [[1, 0], [3, 4]]},
                 },
             },

@@ -38,6 +38,7 @@ ROOF_LOOK: dict[str, Any] = {
         "field": "kind",
         "type": "nominal",
         "title": "roof",
+        "legend": {"columns": 1},
         "scale": {"domain": ["specified", "measured"], "range": [[1, 0], [5, 4]]},
     },
     "detail": {"field": "roof", "type": "nominal"},

@@ -41,7 +41,7 @@ class Axis:
         """Return the value at a place."""
         if self.linear:
             return self.low + place * (self.high - self.low)
-        return self.low * (self.high / self.low) ** place
+        return self.low * math.exp(place * math.log(self.high / self.low))
 
 
 def plot(

@@ -211,3 +211,22 @@ def test_an_autoscaler_has_the_bounds_of_the_plan() -> None:
     assert clients_within(over, deployment_of(over)) == target
     with pytest.raises(Unwritable, match=r"^autoscale"):
         with_autoscaler(write(asked, "compose"), "hpa")
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"users": 300, "think_time_s": 10.0, "isl": 1024, "osl": 256, "e2e_ms": 9000.0},
+        {"requests_per_s": 4.5, "arrival_cv": 1.5, "isl": 512, "osl": 128},
+        {"users": 20, "think_time_s": 5.0, "isl": 600, "osl": 90, "turns": 4, "prefix_tokens": 200},
+    ],
+)
+@pytest.mark.parametrize("kind", ["command", "deployment"])
+def test_every_load_is_noted_beside_it(load: dict[str, Any], kind: str) -> None:
+    """A recommendation's scenario has users or a rate: it is written and read back, too."""
+    scenario = Scenario(model=QWEN, gpu="h100-sxm5", engine="vllm", **load)
+    written = write(scenario, kind)
+    (one,) = read_files({kind: written.text}, {})
+    assert one.reading.scenario == written.scenario
+    for name in load:
+        assert getattr(one.reading.scenario, name) == getattr(scenario, name)

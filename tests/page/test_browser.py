@@ -6,6 +6,7 @@ Slow, so `make test-all` runs it.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ pytest.importorskip("vl_convert", reason="charts are an extra")
 from axe_playwright_python.sync_playwright import Axe
 
 from api.page.render import VIEWS
+from tests.api.conftest import RAN, RESULTS
 from tests.page.chromium import Watched
 
 pytestmark = pytest.mark.slow
@@ -121,4 +123,25 @@ def test_charts_hold_the_figures_of_the_api(browser: Any, address: str) -> None:
     )
     assert figures["saturation_intensity"] == plan["limits"]["saturation_intensity"]
     assert figures["max_batch"] == plan["memory"]["max_batch"]
+    seen.close()
+
+
+def test_runs_of_ones_own_are_added_and_marked(browser: Any, address: str, tmp_path: Path) -> None:
+    """Results of vllm bench serve become marked points; what is refused stands beside its field."""
+    seen = Watched(browser, address)
+    tab = seen.open("/accuracy")
+    path = tmp_path / "results.json"
+    path.write_text("[]", "utf-8")
+    tab.set_input_files("#results", path)
+    seen.until("document.querySelector('#e-results').textContent !== ''")
+    path.write_text(json.dumps(RESULTS), "utf-8")
+    tab.fill("#own-gpu", RAN["gpu"])
+    tab.fill("#own-tp", str(RAN["tp"]))
+    tab.set_input_files("#results", path)
+    tab.wait_for_function(
+        "() => document.querySelector('.verdict').textContent.includes('of them your own')",
+        timeout=60_000,
+    )
+    assert "Added " in str(tab.text_content("[data-done]"))
+    seen.faults = [one for one in seen.faults if "422" not in one]  # the refusal that was meant
     seen.close()

@@ -29,9 +29,9 @@ export function headers() {
 export function connect(form) {
   let timer, running, last;
 
-  async function answer() {
+  async function answer(again = false) {
     const text = query(form);
-    if (text === last) return; // leaving a field says again what typing said
+    if (text === last && !again) return; // leaving a field says again what typing said
     last = text;
     running?.abort();
     const mine = (running = new AbortController());
@@ -62,6 +62,7 @@ export function connect(form) {
     clearTimeout(timer);
     answer();
   });
+  form.addEventListener("refresh", () => answer(true)); // the store changed, not the form
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     clearTimeout(timer);

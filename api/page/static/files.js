@@ -7,6 +7,7 @@ const MOST_BYTES = 1_000_000;
 export function connectFiles(form) {
   connectDrop(form, "[data-config]", takeConfig);
   connectDrop(form, "[data-manifest]", takeManifest);
+  connectDrop(form, "[data-results]", takeResults);
 }
 
 function connectDrop(form, selector, take) {
@@ -33,6 +34,25 @@ async function takeManifest(form, file) {
   }
   form.elements.file.value = await file.text();
   form.elements.file.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+const KINDS = { csv: "text/csv", jsonl: "application/jsonl" };
+
+// Runs of the reader's own: added to the workspace, whose calibration is refitted with them.
+async function takeResults(form, file) {
+  const said = [...form.querySelectorAll("[data-own]")].filter((input) => input.value.trim());
+  const query = new URLSearchParams(said.map((input) => [input.dataset.own, input.value.trim()]));
+  const kind = KINDS[file.name.split(".").pop()] ?? "application/json";
+  showErrors(form, {});
+  const response = await fetch(`/v1/measurements?${query}`, {
+    method: "POST",
+    headers: { "Content-Type": kind, ...headers() },
+    body: await file.text(),
+  });
+  const result = await response.json();
+  if (!response.ok) return showErrors(form, { results: result.detail });
+  document.querySelector("[data-done]").textContent = `Added ${result.measurement.id}.`;
+  return form.dispatchEvent(new Event("refresh"));
 }
 
 async function takeConfig(form, file) {
