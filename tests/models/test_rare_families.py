@@ -200,7 +200,9 @@ def test_full_rank_decays_and_gates() -> None:
     """Ling 2.5: 256×512 each where Kimi's have a rank of 64: 256·64 + 64·512."""
     full, low = FullRankDelta(256, 8, 64, 4), KimiDelta(256, 8, 64, 4)
     assert part_params(full) - part_params(low) == 2 * (256 * 512 - 256 * 64 - 64 * 512)
-    assert full.states() == low.states() == (State(8 * 64 * 64, 8), State(3 * 512 * 4, 8, 3 * 512 * 3))
+    assert (
+        full.states() == low.states() == (State(8 * 64 * 64, 8), State(3 * 512 * 4, 8, 3 * 512 * 3))
+    )
 
 
 def test_streams_weighed_without_mixing() -> None:
