@@ -33,12 +33,8 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## Speed, as ratios within one run
-	$(BIN)/python bench/speed.py
-	$(BIN)/python bench/search.py
-	$(BIN)/python bench/fleet.py
-	PYTHONPATH=. $(BIN)/python bench/service.py
-	$(BIN)/python bench/sweep.py
+bench: $(STAMP) ## Speed, kept in bench/history.json and drawn: ratios within one run, rates, memory
+	$(BIN)/python bench/history.py
 
 ATLAS ?= atlas
 BATCHES := 1,2,3,4,6,8,12,16,24,32,48,64,80,96,128,160,192,224,256,320,384,448,512,640,768,896,1024,1280,1536,2048,3072,4096

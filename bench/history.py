@@ -28,29 +28,38 @@ from typing import Any
 FOLDER = Path(__file__).parent
 HISTORY = FOLDER / "history.json"
 DRAWING = FOLDER / "history.svg"
-SCRIPTS = ("speed", "search", "service", "store", "sweep")
+SCRIPTS = ("speed", "search", "fleet", "service", "store", "sweep", "refit")
 """What `make bench` runs, as far as it is there."""
-FIGURE = re.compile(r"(?P<value>\d[\d.,]*(?:e[+-]?\d+)?)(?: (?P<unit>[^\d,;:]+))?$")
+FIGURE = re.compile(r"(?P<words>.*?)(?P<value>\d[\d.,]*(?:e[+-]?\d+)?)(?P<unit>[^(]*)")
 
 
-def figures(line: str) -> dict[str, tuple[float, str]]:
-    """Return the figures of a line by what they are of: a value and its unit.
+def figures(lines: Iterable[str]) -> dict[str, tuple[float, str]]:
+    """Return the figures of lines by what they are of: a value and its unit.
 
-    >>> figures("plan, dense: 171 µs, at a new batch 262 µs")
+    A line that ends with a colon stands over the indented ones below it. Of two figures with the
+    same words the second has its unit in its name.
+
+    >>> figures(["plan, dense: 171 µs, at a new batch 262 µs"])
     {'plan, dense': (171.0, 'µs'), 'plan, dense, at a new batch': (262.0, 'µs')}
     """
-    what, colon, rest = line.strip().rpartition(": ")
-    if not colon:
-        return {}
-    result = {}
-    for part in re.split(r"[,;] (?=\D|\d)", rest):
-        words, match = "", FIGURE.search(part)
-        if match is None:
+    result: dict[str, tuple[float, str]] = {}
+    heading = ""
+    for line in lines:
+        if not line.startswith(" "):
+            heading = ""
+        if line.rstrip().endswith(":"):
+            heading = re.sub(r" \(.*\)", "", line.strip())
             continue
-        words = part[: match.start()].strip()
-        name = f"{what}, {words}" if words else what
-        unit = (match["unit"] or "").strip()
-        result[name] = (float(match["value"].rstrip(".,").replace(",", "")), unit)
+        what, colon, rest = line.strip().rpartition(": ")
+        for part in re.split(r"[,;] ", rest) if colon else ():
+            match = FIGURE.match(part)
+            if match is None:
+                continue
+            words, unit = match["words"].strip(), match["unit"].strip()
+            name = f"{heading} {what}".strip() + (f", {words}" if words else "")
+            if name in result:
+                name = f"{name} [{unit}]"
+            result[name] = (float(match["value"].rstrip(".,").replace(",", "")), unit)
     return result
 
 
@@ -77,16 +86,13 @@ def commit() -> str:
 
 def entry(script: str, lines: Iterable[str]) -> dict[str, Any]:
     """Return a run of a script as it is kept."""
-    kept: dict[str, tuple[float, str]] = {}
-    for line in lines:
-        kept |= figures(line)
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit(),
         "machine": machine(),
         "load": round(os.getloadavg()[0], 2),
         "script": script,
-        "figures": {name: list(value) for name, value in kept.items()},
+        "figures": {name: list(value) for name, value in figures(lines).items()},
     }
 
 
@@ -140,12 +146,13 @@ def drawn(runs: Sequence[dict[str, Any]], of: str) -> str:
     """Return a picture: a row for each figure, with its runs as a line and the last as a number."""
     rows = series(runs, of)
     height = HEIGHT + ROW * len(rows) + 10
-    parts = [
+    head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'font-family="sans-serif" font-size="11"><title>Benchmarks from run to run</title>'
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
         f'<text x="8" y="20" font-size="13">{escape(of)}</text>'
-    ]
+    )
+    parts = [head]
     for i, (name, values) in enumerate(rows.items()):
         top = HEIGHT + ROW * i
         last, unit = values[-1]

@@ -84,9 +84,7 @@ def llm_flops() -> Question:
             precision="bf16",
             gpu="H100",
         )
-        return float(
-            answer.to_dict()["details"]["performance"]["decode_latency_per_token_s"]
-        )
+        return float(answer.to_dict()["details"]["performance"]["decode_latency_per_token_s"])
 
     return ask
 
