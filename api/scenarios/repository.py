@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from advanced_alchemy.repository import SQLAlchemySyncRepository
-from sqlalchemy import Select, delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Select, String, delete, literal_column, select
+from sqlalchemy.orm import Session, defer
 
+from api.scenarios.search import page_with_text
 from api.store.tables import RevisionRow, ScenarioRow, TagRow
 
 
@@ -51,7 +52,10 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
         # The same ids either way: named after the table to begin with, the tag's few rows are read
         # in order instead of all scenarios.
         ident = ScenarioRow.id if filters.tag is None else TagRow.scenario_id
-        query = _filtered(workspace, filters).order_by(ident).limit(size)
+        query = _filtered(workspace, filters, self.session.get_bind().dialect.name)
+        if filters.text:
+            return page_with_text(self.session, query, filters.text, workspace, after, size)
+        query = query.order_by(ident).limit(size)
         if after is not None:
             query = query.where(ident > after)
         return list(self.session.scalars(query))
@@ -71,9 +75,10 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
         return list(self.session.scalars(query.order_by(RevisionRow.revision)))
 
     def newest_of(self, rows: list[ScenarioRow]) -> dict[str, RevisionRow]:
-        """Return the newest revision of each scenario, by scenario id."""
+        """Return the newest revision of each scenario, by scenario id, without its plan."""
         query = (
             select(RevisionRow)
+            .options(defer(RevisionRow.plan, raiseload=True))
             .join(ScenarioRow, ScenarioRow.id == RevisionRow.scenario_id)
             .where(
                 ScenarioRow.id.in_([row.id for row in rows]),
@@ -88,21 +93,21 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
         self.session.add_all(TagRow(scenario_id=row.id, tag=tag) for tag in dict.fromkeys(tags))
 
 
-def _filtered(workspace: str, filters: Filters) -> Select[Any]:
-    query = select(ScenarioRow).where(ScenarioRow.workspace == workspace)
+def _filtered(workspace: str, filters: Filters, dialect: str) -> Select[Any]:
+    by_tag = filters.tag is not None and dialect == "sqlite"
+    # Without statistics SQLite would read every scenario and look for the tag at each: a column
+    # with a sign is in none of its indexes.
+    column: ColumnElement[str] = literal_column("+scenarios.workspace", String)
+    query = select(ScenarioRow).where((column if by_tag else ScenarioRow.workspace) == workspace)
     deleted = ScenarioRow.deleted_at
     query = query.where(deleted.is_not(None) if filters.deleted else deleted.is_(None))
     if filters.tag is not None:
         query = query.join(TagRow, TagRow.scenario_id == ScenarioRow.id)
-        # Without statistics SQLite would read every scenario and look for the tag at each.
-        query = query.with_hint(ScenarioRow, "INDEXED BY sqlite_autoindex_scenarios_1", "sqlite")
         query = query.where(TagRow.tag == filters.tag)
     if filters.model is not None:
         query = query.where(ScenarioRow.model == filters.model)
     if filters.gpu is not None:
         query = query.where(ScenarioRow.gpu == filters.gpu)
-    if filters.text is not None:
-        query = query.where(ScenarioRow.words.contains(filters.text.lower(), autoescape=True))
     return query
 
 
