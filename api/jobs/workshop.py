@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from importlib.util import find_spec
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.jobs.queues import queue_of
+from api.jobs.local_queue import LocalQueue
+from api.jobs.queue import Queue
 from api.jobs.rows import JobRows
 from api.jobs.runner import Runner
 from api.lanes import Processes
 from api.services import Services
+from api.settings import Settings
 from api.store.tables import new_id
 from api.workspace.loading import forget_imports
 
@@ -60,3 +63,15 @@ class Workshop:
             self.queue.put(ident)
         self.rows.expire()
         forget_imports(self.rows.database, self.rows.settings.idempotency_hours)
+
+
+def queue_of(settings: Settings, runner: Runner) -> Queue:
+    """Return procrastinate's queue on Postgres, and elsewhere one that looks at the rows.
+
+    So it is on Postgres too where procrastinate is not installed.
+    """
+    if settings.sqlite_file is not None or find_spec("procrastinate") is None:
+        return LocalQueue(runner, settings.lane_jobs)
+    from api.jobs.postgres_queue import PostgresQueue
+
+    return PostgresQueue(settings, runner)

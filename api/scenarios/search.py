@@ -10,10 +10,12 @@ from typing import Any
 
 from sqlalchemy import Select, cast, column, func, literal_column, select, table
 from sqlalchemy.dialects.postgresql import ARRAY, array
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, scoped_session
 from sqlalchemy.types import Text
 
 from api.store.tables import ScenarioRow
+
+AnySession = Session | scoped_session[Session]
 
 SHORTEST = 3
 """Characters of a text that has trigrams [-]."""
@@ -22,7 +24,7 @@ WINDOW = 5_000
 
 NUMBERS = table("scenario_numbers", column("number"), column("scenario_id"))
 WORDS = table("scenario_words", column("rowid"), column("scenario_words"))
-HAS_INDEX = (
+HAS_INDEX: Select[tuple[Any]] = (
     select(literal_column("1"))
     .select_from(table("sqlite_master"))
     .where(literal_column("name") == WORDS.name)
@@ -30,7 +32,12 @@ HAS_INDEX = (
 
 
 def page_with_text(
-    session: Session, query: Select[Any], words: str, workspace: str, after: str | None, size: int
+    session: AnySession,
+    query: Select[Any],
+    words: str,
+    workspace: str,
+    after: str | None,
+    size: int,
 ) -> list[ScenarioRow]:
     """Return up to `size` scenarios of a query that hold a text, after an id, oldest first.
 
@@ -67,7 +74,12 @@ def _sqlite(query: Select[Any], words: str, after: str | None) -> Select[Any]:
 
 
 def _postgres(
-    session: Session, query: Select[Any], words: str, workspace: str, after: str | None, size: int
+    session: AnySession,
+    query: Select[Any],
+    words: str,
+    workspace: str,
+    after: str | None,
+    size: int,
 ) -> list[ScenarioRow]:
     """Read a window through, and look the rest up: the index has no order.
 
