@@ -26,9 +26,7 @@ from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
 from api.jobs.controllers import JobController
 from api.jobs.service import Jobs
-from api.jobs.workshop import Workshop
-from api.lanes import Lanes, Processes
-from api.measurements.calibrations import Calibrations
+from api.jobs.workshop import open_services
 from api.measurements.controllers import MeasurementController
 from api.measurements.service import MeasuredRuns
 from api.openapi import complete, openapi_config, swagger_files
@@ -39,9 +37,8 @@ from api.plans.controllers import PlanController
 from api.plans.service import Plans
 from api.scenarios.controllers import ScenarioController
 from api.scenarios.service import Scenarios
-from api.services import Services, services
+from api.services import services
 from api.settings import Settings
-from api.store import Database, migrate
 from api.system.controllers import SystemController, version
 from api.system.guard import authorise
 from api.system.metrics import Metrics
@@ -51,7 +48,6 @@ from api.web.body import BodyPlugin
 from api.web.context import caller
 from api.web.gate import AllowedMethods, Gate
 from api.web.handlers import HANDLERS
-from api.web.idempotency import forget
 from api.workspace.controllers import LinesController, WorkspaceController
 from api.workspace.service import Workspaces
 
@@ -133,30 +129,11 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 @asynccontextmanager
 async def _store(app: Litestar) -> AsyncIterator[None]:
-    settings: Settings = app.state.settings
-    if settings.migrates:
-        migrate.upgrade(settings)
-    else:
-        migrate.require(settings)
-    database = Database(settings)
-    processes = Processes(settings.lane_long, preload="api.plans.warm")
-    calibrations = Calibrations(database, settings, processes)
-    lanes = Lanes(settings)
-    asyncio.get_running_loop().set_default_executor(lanes)
-    shared = Services(settings, database, calibrations, lanes, processes)
-    app.state.services = shared
-    workshop = app.state.workshop = Workshop(shared)
-    app.state.metrics.watch(lanes)
-    try:
-        calibrations.start()
-        forget(database, settings.idempotency_hours)
-        workshop.start()
+    with open_services(app.state.settings) as (shared, workshop):
+        asyncio.get_running_loop().set_default_executor(shared.lanes)
+        app.state.services, app.state.workshop = shared, workshop
+        app.state.metrics.watch(shared.lanes)
         yield
-    finally:
-        workshop.stop()
-        calibrations.stop()
-        lanes.shutdown()
-        database.close()
 
 
 def _importer(settings: Settings) -> Router:

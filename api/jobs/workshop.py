@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,10 +13,13 @@ from api.jobs.local_queue import LocalQueue
 from api.jobs.queue import Queue
 from api.jobs.rows import JobRows
 from api.jobs.runner import Runner
-from api.lanes import Processes
+from api.lanes import Lanes, Processes
+from api.measurements.calibrations import Calibrations
 from api.services import Services
 from api.settings import Settings
+from api.store import Database, migrate
 from api.store.tables import new_id
+from api.web.idempotency import forget
 from api.workspace.loading import forget_imports
 
 HOUSEKEEPING_S = 5.0
@@ -75,3 +79,28 @@ def queue_of(settings: Settings, runner: Runner) -> Queue:
     from api.jobs.postgres_queue import PostgresQueue
 
     return PostgresQueue(settings, runner)
+
+
+@contextmanager
+def open_services(settings: Settings) -> Iterator[tuple[Services, Workshop]]:
+    """Open a store at the right revision, with its calibrations, lanes and jobs, for the block."""
+    if settings.migrates:
+        migrate.upgrade(settings)
+    else:
+        migrate.require(settings)
+    database = Database(settings)
+    processes = Processes(settings.lane_long, preload="api.plans.warm")
+    calibrations = Calibrations(database, settings, processes)
+    lanes = Lanes(settings)
+    services = Services(settings, database, calibrations, lanes, processes)
+    workshop = Workshop(services)
+    try:
+        calibrations.start()
+        forget(database, settings.idempotency_hours)
+        workshop.start()
+        yield services, workshop
+    finally:
+        workshop.stop()
+        calibrations.stop()
+        lanes.shutdown()
+        database.close()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.commands.options import json_option
+from planner.commands.progress import progress_bar
 
 if TYPE_CHECKING:
     from planner.benchmarks import Measurements
@@ -104,7 +105,9 @@ def _add(results: tuple[Path, ...], context: dict[str, Any], as_json: bool) -> N
     from planner.fitting.kept import add
 
     read = [read_measurements(path, Context(**context)) for path in results]
-    fit = add([row for one in read for row in one.rows], shipped())
+    rows = [row for one in read for row in one.rows]
+    with progress_bar("fits"):
+        fit = add(rows, shipped())
     if as_json:
         click.echo(json.dumps(_content(results, read, fit), indent=2))
         return

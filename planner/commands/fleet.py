@@ -9,6 +9,7 @@ import click
 from planner.commands.loads import LoadType, pool
 from planner.commands.options import json_option, model_argument
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.commands.progress import progress_bar
 from planner.units import number, percent
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def command(
     if rates is not None:
         fields["requests_per_s_by_window"] = rates.split(",")
     rows = [{"model": model, **row} for row in pools]
-    result = fleet(FleetRequest(pools=rows, **fields))
+    request = FleetRequest(pools=rows, **fields)
+    with progress_bar("pools"):
+        result = fleet(request)
     if as_json:
         print_json(result)
         return

@@ -18,6 +18,7 @@ from planner.commands.options import (
     workload_options,
 )
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
+from planner.commands.progress import progress_bar
 from planner.commands.sized import print_sized
 from planner.units import number, percent, scaled, seconds
 
@@ -111,7 +112,9 @@ def command(
         fields.setdefault("concurrency_in_all", concurrency)
     if disaggregated is not None:
         fields["disaggregated"] = disaggregated == "on"
-    result = recommend(RecommendationRequest(model=model, gpu=list(gpu_ids) or None, **fields))
+    request = RecommendationRequest(model=model, gpu=list(gpu_ids) or None, **fields)
+    with progress_bar("accelerators"):
+        result = recommend(request)
     if as_json:
         print_json(result)
     elif result.sized is not None:

@@ -18,6 +18,7 @@ from planner.commands.options import (
     pp_option,
 )
 from planner.commands.output import print_json
+from planner.commands.progress import progress_bar
 
 
 def _words(_: click.Context, __: click.Parameter, value: str | None) -> list[str] | None:
@@ -52,7 +53,9 @@ def command(
     from planner.scenario import Scenario
 
     base = Scenario(model=model, gpu=gpu[0], pp=pp, ep=ep, attention_dp=attention_dp, engine=engine)
-    result = sweep(SweepRequest(scenario=base, gpu=gpu, **axes))
+    request = SweepRequest(scenario=base, gpu=gpu, **axes)
+    with progress_bar("sweep"):
+        result = sweep(request)
     if as_json:
         print_json(result)
         return
