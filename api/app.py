@@ -28,9 +28,7 @@ from api.comparisons.service import Comparisons
 from api.housekeeping import keep_tidy
 from api.jobs.controllers import JobController
 from api.jobs.service import Jobs
-from api.jobs.workshop import Workshop
-from api.lanes import AnswerCache, Lanes, Processes, QuickWork
-from api.measurements.calibrations import Calibrations
+from api.jobs.workshop import open_services
 from api.measurements.controllers import MeasurementController
 from api.measurements.service import MeasuredRuns
 from api.openapi import complete, openapi_config, swagger_files
@@ -41,9 +39,8 @@ from api.plans.controllers import PlanController
 from api.plans.service import Plans
 from api.scenarios.controllers import ScenarioController
 from api.scenarios.service import Scenarios
-from api.services import Services, services
+from api.services import services
 from api.settings import Settings
-from api.store import Database, Points, migrate
 from api.system.controllers import SystemController, version
 from api.system.guard import authorise
 from api.system.keys import Keys
@@ -137,36 +134,14 @@ def _pattern(path: str) -> re.Pattern[str]:
 @asynccontextmanager
 async def _store(app: Litestar) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
-    if settings.migrates:
-        migrate.upgrade(settings)
-    else:
-        migrate.require(settings)
-    database = Database(settings)
-    processes = Processes(settings.lane_long, preload="api.plans.warm")
-    calibrations = Calibrations(database, settings, processes)
-    lanes = Lanes(settings)
-    asyncio.get_running_loop().set_default_executor(lanes)
-    app.state.api_keys = Keys(database, settings.key_cache_s)
-    points = Points(settings, database)
-    answers = AnswerCache(settings.answer_cache_bytes)
-    shared = Services(
-        settings, database, points, calibrations, lanes, processes, answers, QuickWork()
-    )
-    app.state.services = shared
-    workshop = app.state.workshop = Workshop(shared)
-    app.state.metrics.watch(lanes)
-    try:
-        calibrations.start()
-        workshop.start()
-        tidying = asyncio.create_task(keep_tidy(app.state.services))
+    with open_services(settings) as (shared, workshop):
+        asyncio.get_running_loop().set_default_executor(shared.lanes)
+        app.state.api_keys = Keys(shared.database, settings.key_cache_s)
+        app.state.services, app.state.workshop = shared, workshop
+        app.state.metrics.watch(shared.lanes)
+        tidying = asyncio.create_task(keep_tidy(shared))
         yield
         tidying.cancel()
-    finally:
-        workshop.stop()
-        calibrations.stop()
-        lanes.shutdown()
-        points.close()
-        database.close()
 
 
 def _importer(settings: Settings) -> Router:

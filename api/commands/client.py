@@ -47,14 +47,17 @@ def _detail(response: httpx.Response) -> str:
         return f"server: answered {response.status_code}"
 
 
-def run(server: str | None, work: Callable[[Client], Awaitable[T]]) -> T:
-    """Run `work` with a client of `server`, or of the local store."""
+def run(server: str | None, work: Callable[[Client], Awaitable[T]], jobs: int = 0) -> T:
+    """Run `work` with a client of `server`, or of the local store, of which it does `jobs` at once.
+
+    A command that waits for none would only begin them.
+    """
     import asyncio
 
     async def main() -> T:
         # An error that passed through the application's lifespan would come out as a group.
         failed: click.ClickException
-        async with _remote(server) if server else _local() as http:
+        async with _remote(server) if server else _local(jobs) as http:
             try:
                 return await work(Client(http))
             except click.ClickException as error:
@@ -75,7 +78,7 @@ async def _remote(server: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @asynccontextmanager
-async def _local() -> AsyncIterator[httpx.AsyncClient]:
+async def _local(jobs: int) -> AsyncIterator[httpx.AsyncClient]:
     """Build the service in this process: the store is a file, whoever can read it needs no key."""
     import httpx
 
@@ -83,7 +86,7 @@ async def _local() -> AsyncIterator[httpx.AsyncClient]:
     from api.commands.settings import bring_up, load_settings
 
     local = {"host": "127.0.0.1", "auth": "auto", "allowed_hosts": [], "log_level": "error"}
-    settings = load_settings(**local)
+    settings = load_settings(**local, lane_jobs=jobs)
     bring_up(settings)
     app = create_app(settings.model_copy(update={"auto_migrate": False}))
     async with app.lifespan():

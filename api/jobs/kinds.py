@@ -28,7 +28,7 @@ LINES = JSON_LINES[-1]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     """How a kind of job is done.
 
     `prepare` raises a 422 problem where the question is refused; it is called when a job is asked
@@ -92,11 +92,11 @@ def _export(services: Services, workspace: str, _: Any) -> Work:
     return work.export_job, (services.settings, workspace)
 
 
-KINDS: dict[str, Kind] = {
-    "sweep": Kind(_sweep, lambda job: FORMS[job.result]),
-    "recommendation": Kind(_recommendation),
-    "fleet": Kind(_fleet),
-    "simulation": Kind(_simulation),
-    "refit": Kind(_refit, refits=True),
-    "export": Kind(_export, lambda _: LINES),
+KINDS: dict[str, JobKind] = {
+    "sweep": JobKind(_sweep, lambda job: FORMS[job.result]),
+    "recommendation": JobKind(_recommendation),
+    "fleet": JobKind(_fleet),
+    "simulation": JobKind(_simulation),
+    "refit": JobKind(_refit, refits=True),
+    "export": JobKind(_export, lambda _: LINES),
 }

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.jobs.queues import queue_of
+from api.jobs.local_queue import LocalQueue
+from api.jobs.queue import Queue
 from api.jobs.rows import JobRows
 from api.jobs.runner import Runner
-from api.lanes import Processes
+from api.lanes import AnswerCache, Lanes, Processes, QuickWork
+from api.measurements.calibrations import Calibrations
 from api.services import Services
+from api.settings import Settings
+from api.store import Database, Points, migrate
 from api.store.tables import new_id
 from api.workspace.loading import forget_imports
 
@@ -60,3 +66,44 @@ class Workshop:
             self.queue.put(ident)
         self.rows.expire()
         forget_imports(self.rows.database, self.rows.settings.idempotency_hours)
+
+
+def queue_of(settings: Settings, runner: Runner) -> Queue:
+    """Return procrastinate's queue on Postgres, and elsewhere one that looks at the rows.
+
+    So it is on Postgres too where procrastinate is not installed.
+    """
+    if settings.sqlite_file is not None or find_spec("procrastinate") is None:
+        return LocalQueue(runner, settings.lane_jobs)
+    from api.jobs.postgres_queue import PostgresQueue
+
+    return PostgresQueue(settings, runner)
+
+
+@contextmanager
+def open_services(settings: Settings) -> Iterator[tuple[Services, Workshop]]:
+    """Open a store at the right revision, with its calibrations, lanes and jobs, for the block."""
+    if settings.migrates:
+        migrate.upgrade(settings)
+    else:
+        migrate.require(settings)
+    database = Database(settings)
+    processes = Processes(settings.lane_long, preload="api.plans.warm")
+    calibrations = Calibrations(database, settings, processes)
+    lanes = Lanes(settings)
+    points = Points(settings, database)
+    answers = AnswerCache(settings.answer_cache_bytes)
+    services = Services(
+        settings, database, points, calibrations, lanes, processes, answers, QuickWork()
+    )
+    workshop = Workshop(services)
+    try:
+        calibrations.start()
+        workshop.start()
+        yield services, workshop
+    finally:
+        workshop.stop()
+        calibrations.stop()
+        lanes.shutdown()
+        points.close()
+        database.close()

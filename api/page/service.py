@@ -80,12 +80,12 @@ class Pages:
         """Return the edition of the calibration of the workspace."""
         return self.calibrated(current_editions).calibration
 
-    def own_runs(self, kind: str) -> list[Row]:
+    def own_runs(self, kind: Kind) -> list[Row]:
         """Return the workspace's own measured runs of a kind."""
         runs = MeasuredRuns(self.services.calibrations, self.caller.workspace)
         summaries = runs.page(None, MOST_LISTED).items
         rows = [row for summary in summaries for row in runs.get(summary.id).rows]
-        blank = dict.fromkeys(INPUTS.get(kind, ()), "")  # what is blank was not stored
+        blank = dict.fromkeys(INPUTS[kind], "")  # what is blank was not stored
         return [
             Row(one.kind, blank | dict(one.inputs), dict(one.measured), dict(one.remarks))
             for one in rows

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Select, and_, or_, select
+from sqlalchemy import ColumnElement, Select, String, and_, literal_column, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from api.store.tables import ScenarioRow, TagRow
@@ -38,11 +38,10 @@ class Filters:
         return repr(astuple(self))
 
 
-def page_query(
-    workspace: str, filters: Filters, current: str, after: str | None, size: int
-) -> Select[Any]:
-    """Return the query of a page after a position; `current` are the editions in use."""
-    query = _filtered(workspace, filters, current)
+def page_query(query: Select[Any], filters: Filters, after: str | None, size: int) -> Select[Any]:
+    """Return the query of a page after a position, from one that `filtered` returns."""
+    if filters.text is not None:
+        query = query.where(ScenarioRow.words.contains(filters.text.lower(), autoescape=True))
     descending, key = filters.sort.startswith("-"), _key(filters)
     # The same ids either way: named after the table to begin with, the tag's few rows are read in
     # order instead of all scenarios.
@@ -89,17 +88,21 @@ def _beyond(columns: list[Any], values: list[Any], descending: bool) -> Any:
     return and_(first <= value if descending else first >= value, or_(*alternatives))
 
 
-def _filtered(workspace: str, filters: Filters, current: str) -> Select[Any]:
-    query = select(ScenarioRow).where(ScenarioRow.workspace == workspace)
+def filtered(workspace: str, filters: Filters, current: str, dialect: str) -> Select[Any]:
+    """Return the query of what a list is narrowed to, but for its text, in no order.
+
+    `current` are the editions in use.
+    """
+    by_tag = filters.tag is not None and dialect == "sqlite"
+    # Without statistics SQLite would read every scenario and look for the tag at each: a column
+    # with a sign is in none of its indexes.
+    column: ColumnElement[str] = literal_column("+scenarios.workspace", String)
+    query = select(ScenarioRow).where((column if by_tag else ScenarioRow.workspace) == workspace)
     deleted = ScenarioRow.deleted_at
     query = query.where(deleted.is_not(None) if filters.deleted else deleted.is_(None))
     if filters.tag is not None:
         query = query.join(TagRow, TagRow.scenario_id == ScenarioRow.id)
-        # Without statistics SQLite would read every scenario and look for the tag at each.
-        query = query.with_hint(ScenarioRow, "INDEXED BY sqlite_autoindex_scenarios_1", "sqlite")
         query = query.where(TagRow.tag == filters.tag)
-    if filters.text is not None:
-        query = query.where(ScenarioRow.words.contains(filters.text.lower(), autoescape=True))
     if filters.stale is not None:
         same = ScenarioRow.computed_with == current
         query = query.where(~same if filters.stale else same)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from advanced_alchemy.repository import SQLAlchemySyncRepository
 from sqlalchemy import delete, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
-from api.scenarios.listing import Filters, page_query
+from api.scenarios.listing import Filters, filtered, page_query
+from api.scenarios.search import page_with_text
 from api.store.tables import RevisionRow, ScenarioRow, TagRow
 
 
@@ -31,7 +32,11 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
         self, workspace: str, filters: Filters, current: str, after: str | None, size: int
     ) -> list[ScenarioRow]:
         """Return up to `size` scenarios after a position, in the order of the list."""
-        return list(self.session.scalars(page_query(workspace, filters, current, after, size)))
+        dialect = self.session.get_bind().dialect.name
+        query = filtered(workspace, filters, current, dialect)
+        if filters.text and filters.sort == "created":
+            return page_with_text(self.session, query, filters.text, workspace, after, size)
+        return list(self.session.scalars(page_query(query, filters, after, size)))
 
     def named(self, workspace: str, name: str) -> list[ScenarioRow]:
         """Return the scenarios of a name that are not deleted, two at most.
@@ -59,9 +64,10 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
         return list(self.session.scalars(query.order_by(RevisionRow.revision)))
 
     def newest_of(self, rows: list[ScenarioRow]) -> dict[str, RevisionRow]:
-        """Return the newest revision of each scenario, by scenario id."""
+        """Return the newest revision of each scenario, by scenario id, without its plan."""
         query = (
             select(RevisionRow)
+            .options(defer(RevisionRow.plan, raiseload=True))
             .join(ScenarioRow, ScenarioRow.id == RevisionRow.scenario_id)
             .where(
                 ScenarioRow.id.in_([row.id for row in rows]),

@@ -20,6 +20,7 @@ from sqlalchemy import table as sql_table
 from api.settings import Settings
 from api.store import queue_schema
 from api.store.database import make_engine
+from api.store.tables import Base
 
 LOCK = 0x706C616E
 """Postgres advisory lock held while migrating."""
@@ -111,7 +112,8 @@ def lost(settings: Settings, revision: str) -> dict[str, int]:
     """
     _require_known(current(settings))
     with suppress(_Undo), _migrating(settings) as connection:
-        rows = {name: _count(connection, name) for name in inspect(connection).get_table_names()}
+        tables = set(inspect(connection).get_table_names()) & set(Base.metadata.tables)
+        rows = {name: _count(connection, name) for name in sorted(tables)}
         command.downgrade(config(connection), revision)
         left = set(inspect(connection).get_table_names())
         gone = {name: count for name, count in rows.items() if name not in left and count}

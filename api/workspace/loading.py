@@ -49,7 +49,7 @@ KINDS: dict[str, type[BaseModel]] = {
 
 
 @dataclass
-class Loading:
+class LineImport:
     """An import in progress."""
 
     services: Services
@@ -204,10 +204,10 @@ def _named(comparison: ExportedComparison) -> list[str]:
     return [ident for ident in (*sources, *compared) if ident]
 
 
-WRITERS: dict[str, Callable[[Loading, Session, Sequence[_Thing]], None]] = {
-    "model": Loading._own,
-    "accelerator": Loading._own,
-    "measurement": Loading._measurements,
-    "scenario": Loading._scenarios,
-    "comparison": Loading._comparisons,
+WRITERS: dict[str, Callable[[LineImport, Session, Sequence[_Thing]], None]] = {
+    "model": LineImport._own,
+    "accelerator": LineImport._own,
+    "measurement": LineImport._measurements,
+    "scenario": LineImport._scenarios,
+    "comparison": LineImport._comparisons,
 }

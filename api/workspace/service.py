@@ -16,7 +16,7 @@ from api.store.tables import new_id
 from api.web.idempotency import Once, StoredResponse, replayed, write_in, write_once
 from api.web.problem import Problem
 from api.workspace.lines import export_lines
-from api.workspace.loading import KINDS, LINES, PAGE_BYTES, Line, Loading
+from api.workspace.loading import KINDS, LINES, PAGE_BYTES, Line, LineImport
 from api.workspace.reading import read_workspace
 from api.workspace.schemas import ImportedLines, Workspace
 from api.workspace.writing import write_workspace
@@ -73,7 +73,7 @@ class Workspaces:
         Raises a 4xx problem that names the line where one is not acceptable; pages before it are
         stored.
         """
-        loading = Loading(self.services, self.workspace, name or new_id())
+        loading = LineImport(self.services, self.workspace, name or new_id())
         lane = self.services.lanes["refit"]
         await asyncio.wrap_future(lane.submit(int))  # a full lane refuses before anything is read
         async for page in pages(body, self.services.settings.max_import_bytes):

@@ -107,8 +107,9 @@ def _add(results: tuple[Path, ...], context: dict[str, Any], as_json: bool) -> N
     from planner.fitting.kept import add
 
     read = [read_measurements(path, Context(**context)) for path in results]
+    rows = [row for one in read for row in one.rows]
     with busy("Fitting"):
-        fit = add([row for one in read for row in one.rows], shipped())
+        fit = add(rows, shipped())
     if as_json:
         click.echo(json.dumps(_content(results, read, fit), indent=2))
         return

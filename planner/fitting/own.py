@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -76,32 +76,31 @@ def refit(rows: Sequence[Row], shipped: Calibration) -> Fit:
 
     Raises InvalidInput, one line, where none of the rows can be predicted.
     """
-    members, notes = _predictable(rows, shipped)
-    if not members:
+    sets, notes = _predictable(rows, shipped)
+    count = sum(len(several) for several, _ in sets)
+    if not sets:
         raise InvalidInput(f"results: no row can be predicted: {notes[0] if notes else 'no rows'}")
     factors: Factors = tuple({} for _ in LEVELS)
     before, after, left_out = _Errors(), _Errors(), _Errors()
     groups: list[GroupError] = []
-    folds = FOLDS if len(members) >= 2 * FOLDS else 0
-    sets = _sets(members)
-    for several in tracked(sets, len(sets)):
-        measured = _own_rows(several, shipped)
+    folds = FOLDS if count >= 2 * FOLDS else 0
+    for several, measured in tracked(sets, len(sets)):
         number = np.array([one.number for one in several])[measured.row]
         out = number % FOLDS == np.arange(folds)[:, None]
         theta = solve(measured, np.vstack([measured.weight, np.where(out, 0.0, measured.weight)]))
         rounded = _add(factors, measured, theta[0])
-        at_first, fitted_to = (
-            _off(measured, each[None])[0] for each in (np.zeros_like(rounded), rounded)
+        at_first, fitted_to, *apart = _off(
+            measured, np.vstack([np.zeros_like(rounded), rounded, theta[1:]])
         )
         before.add(measured, at_first)
         after.add(measured, fitted_to)
-        for misses, mask in zip(_off(measured, theta[1:]), out, strict=True):
+        for misses, mask in zip(apart, out, strict=True):
             left_out.add(measured, misses, mask)
         groups += _group_errors(measured, at_first, fitted_to)
     return Fit(
         edition=shipped.edition,
         factors=factors,
-        rows=len(members),
+        rows=count,
         before=before.medians(),
         after=after.medians(),
         left_out=left_out.medians(),
@@ -190,20 +189,35 @@ def _sets(members: Sequence[Member]) -> list[list[Member]]:
     return list(sets.values())
 
 
-def _predictable(rows: Sequence[Row], shipped: Calibration) -> tuple[list[Member], list[str]]:
-    """Rows that are predicted, numbered, and why the others are not."""
+def _predictable(
+    rows: Sequence[Row], shipped: Calibration
+) -> tuple[list[tuple[list[Member], OwnRows]], list[str]]:
+    """Rows of each GPU and engine that are predicted, numbered, and why the others are not."""
     members, notes = [], []
-    for row in rows:
+    for place, row in enumerate(rows):
         try:
-            members.append(Member(row, setup(row).deployment))
+            members.append(Member(row, setup(row).deployment, place))
         except ValueError as error:
             notes.append(f"row {row.inputs['row']}: {error}")
-    with np.errstate(all="ignore"):
-        predictions = predict([one.row for one in members], shipped)
-    possible: list[Member] = []
-    for one, prediction in zip(members, predictions, strict=True):
-        if all(0 < prediction.values[name] < np.inf for name in one.row.measured):
-            possible.append(Member(one.row, one.deployment, len(possible)))
-        else:
-            notes.append(f"row {one.row.inputs['row']}: no finite time is predicted for it")
-    return possible, list(dict.fromkeys(notes))
+    sets: list[tuple[list[Member], OwnRows]] = []
+    impossible: list[Member] = []
+    for several in _sets(members):
+        measured = _own_rows(several, shipped)
+        finite = measured.predictable()
+        if not finite.all():
+            impossible += [one for one, good in zip(several, finite, strict=True) if not good]
+            several = [one for one, good in zip(several, finite, strict=True) if good]
+            measured = _own_rows(several, shipped) if several else measured
+        if several:
+            sets.append((several, measured))
+    impossible.sort(key=lambda member: member.number)
+    notes += [
+        f"row {one.row.inputs['row']}: no finite time is predicted for it" for one in impossible
+    ]
+    places = sorted(one.number for several, _ in sets for one in several)
+    numbers = {place: number for number, place in enumerate(places)}
+    numbered = [
+        ([replace(one, number=numbers[one.number]) for one in several], measured)
+        for several, measured in sets
+    ]
+    return numbered, list(dict.fromkeys(notes))

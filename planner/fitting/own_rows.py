@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.calibration import Calibration
 from planner.calibration.own import LEVELS
 from planner.deployment import Deployment
-from planner.fitting.scaled import PHASES, Scaled, scaled
-from planner.roofline import Array
-from planner.runs.groups import grouped
+from planner.fitting.scaled import PHASES, ScaledRows, ScaledServing, scaled
+from planner.fitting.tabulated import Tabulated
+from planner.roofline import Array, Bools
+from planner.runs.groups import Ints, grouped
 from planner.runs.rows import Row
-
-Ints = NDArray[np.int64]
 
 TTFT_WEIGHT = 0.1
 """Weight of a TTFT beside a TPOT: it varies more between runs [-]."""
@@ -36,7 +34,7 @@ Unknown = tuple[int, str]
 class Entries:
     """Entries of rows that share a deployment."""
 
-    predict: Scaled
+    rows: ScaledRows
     cells: tuple[tuple[str, Ints, Ints], ...]
     """Quantity, positions of its entries, and of their rows among those predicted."""
     split: Array
@@ -73,6 +71,28 @@ class OwnRows:
             self._part(group.deployment, [int(i) for i in group.rows], rows, figures, at)
             for group in grouped(deployments)
         ]
+        self.part: Ints = np.empty(len(entries), dtype=np.int64)
+        """Part of each entry."""
+        for number, part in enumerate(self.parts):
+            for _, places, _ in part.cells:
+                self.part[places] = number
+        self._tabulate()
+
+    def _tabulate(self) -> None:
+        """Set up serving rows of all deployments together."""
+        numbers = [n for n, part in enumerate(self.parts) if isinstance(part.rows, ScaledServing)]
+        rows = [part.rows for part in self.parts if isinstance(part.rows, ScaledServing)]
+        self.serving = Tabulated(rows) if rows else None
+        sizes = [len(one.clients) for one in rows]
+        self.served: Ints = np.repeat(np.array(numbers, dtype=np.int64), sizes)
+        """Part of each serving row."""
+        starts = np.cumsum([0, *sizes])
+        self.cells = [
+            (name, places, among + start)
+            for number, start in zip(numbers, starts, strict=False)
+            for name, places, among in self.parts[number].cells
+        ]
+        """Of serving rows, as those of a part."""
 
     def _part(
         self,
@@ -93,16 +113,25 @@ class OwnRows:
             for unknown in _unknowns(deployment, phase):
                 if unknown in self.unknowns:
                     split[number, self.unknowns.index(unknown)] = 1.0
-        return Entries(scaled(deployment, [rows[i] for i in members], figures), tuple(cells), split)
+        one = scaled(deployment, [rows[i] for i in members], figures)
+        return Entries(one, tuple(cells), split)
 
     def predict(self, theta: Array) -> Array:
         """Return every entry at log factors of shape (fit, unknown), shape (fit, entry)."""
         values = np.empty((len(theta), len(self.row)))
         for part in self.parts:
-            predicted = part.predict(np.exp(theta @ part.split.T))
+            predicted = part.rows.predict(np.exp(theta @ part.split.T))
             for name, places, among in part.cells:
                 values[:, places] = predicted[name][:, among]
         return values
+
+    def predictable(self) -> Bools:
+        """Return of which rows every figure is predicted to be finite."""
+        with np.errstate(all="ignore"):
+            logs = self._logs(np.ones((1, len(self.parts), len(PHASES))))[0]
+        good = np.ones(int(self.row.max(initial=-1)) + 1, dtype=bool)
+        np.logical_and.at(good, self.row, np.isfinite(logs))
+        return good
 
     def slopes(self, theta: Array) -> tuple[Array, Array]:
         """Return the log of every entry, (fit, entry), and its slopes, (fit, entry, unknown).
@@ -111,17 +140,32 @@ class OwnRows:
         give its slopes by all unknowns.
         """
         fits, moves = len(theta), np.vstack([np.zeros(len(PHASES)), STEP * np.eye(len(PHASES))])
-        logs = np.empty((fits, len(self.row)))
-        slopes = np.zeros((fits, len(self.row), len(self.unknowns)))
-        for part in self.parts:
-            scales = (theta @ part.split.T)[:, None] + moves
-            predicted = part.predict(np.exp(scales.reshape(-1, len(PHASES))))
-            for name, places, among in part.cells:
-                times = np.log(predicted[name][:, among]).reshape(fits, len(moves), -1)
-                logs[:, places] = times[:, 0]
-                by_scale = (times[:, 1:] - times[:, :1]) / STEP
-                slopes[:, places] = np.einsum("fpe,pu->feu", by_scale, part.split)
-        return logs, slopes
+        scales = self._scales(theta)[:, None] + moves[:, None]
+        logs = self._logs(np.exp(scales.reshape(-1, *scales.shape[2:])))
+        logs = logs.reshape(fits, len(moves), -1)
+        by_scale = (logs[:, 1:] - logs[:, :1]) / STEP
+        split = np.stack([part.split for part in self.parts])[self.part]
+        return logs[:, 0], np.einsum("fpe,epu->feu", by_scale, split, optimize=True)
+
+    def _scales(self, theta: Array) -> Array:
+        """Return the log scales of parts at log factors, shape (fit, part, phase)."""
+        split = np.stack([part.split for part in self.parts])
+        return np.asarray(np.einsum("fu,kpu->fkp", theta, split))
+
+    def _logs(self, scales: Array) -> Array:
+        """Return the log of every entry at scales of shape (variant, part, phase)."""
+        values = np.empty((len(scales), len(self.row)))
+        if self.serving is not None:
+            predicted = self.serving.predict(scales[:, self.served])
+            for name, places, among in self.cells:
+                values[:, places] = predicted[name][:, among]
+        for number, part in enumerate(self.parts):
+            if not isinstance(part.rows, ScaledServing):
+                one = part.rows.predict(scales[:, number])
+                for name, places, among in part.cells:
+                    values[:, places] = one[name][:, among]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.log(values))
 
 
 def _phases(row: Row) -> tuple[str, ...]:

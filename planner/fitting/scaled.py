@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
 from planner.calibration import Calibration
 from planner.deployment import Deployment
-from planner.roofline import Array
+from planner.roofline import Array, Numeric
 from planner.runs.harness import habits, mean_lengths
 from planner.runs.points import decode_points
 from planner.runs.room import room_of_run
@@ -23,30 +24,65 @@ from planner.serving.steady import START, Queueing, steady_state
 
 PHASES = ("decode", "prompt", START)
 
-Scaled = Callable[[Array], Mapping[str, Array]]
-"""From scales, shape (variant, 3) in the order of PHASES, to figures of shape (variant, row)."""
+
+class ScaledRows(Protocol):
+    """Rows of one kind that ran on one deployment."""
+
+    def predict(self, scales: Array) -> Mapping[str, Array]:
+        """Return figures, shape (variant, row), at scales, shape (variant, 3), in PHASES' order."""
 
 
-def scaled(deployment: Deployment, rows: Sequence[Row], figures: Calibration) -> Scaled:
-    """Return predictions of rows of one kind that ran on one deployment, by their scales."""
+def scaled(deployment: Deployment, rows: Sequence[Row], figures: Calibration) -> ScaledRows:
+    """Return rows of one kind that ran on one deployment, ready for any scales."""
     one = deployment.calibrated(figures, deployment.subject)
     return _BY_KIND[rows[0].kind](one, rows, figures)
 
 
-def _serving(deployment: Deployment, rows: Sequence[Row], figures: Calibration) -> Scaled:
-    clients = numbers(rows, "concurrency", 1.0)
-    isl, osl = mean_lengths(rows)
-    room = room_of_run(deployment, rows, clients, isl, osl)
-    drafting = figures.speculation if deployment.subject.tags["drafting"] else None
-    one = replace(deployment, speculation=drafting)
-    load, queueing, context = PromptLoad(one, isl, 0.0, isl), Queueing.of(one), isl + osl / 2
-    taken_in, ranks = habits(rows), one.sharding.attention_dp
+class ScaledServing:
+    """Serving runs of one deployment."""
 
-    def predict(scales: Array) -> Mapping[str, Array]:
+    def __init__(self, deployment: Deployment, rows: Sequence[Row], figures: Calibration) -> None:
+        self.clients = numbers(rows, "concurrency", 1.0)
+        isl, self.osl = mean_lengths(rows)
+        self.room = room_of_run(deployment, rows, self.clients, isl, self.osl)
+        drafting = figures.speculation if deployment.subject.tags["drafting"] else None
+        self.deployment = replace(deployment, speculation=drafting)
+        self.load = PromptLoad(self.deployment, isl, 0.0, isl)
+        self.queueing = Queueing.of(self.deployment)
+        self.context = isl + self.osl / 2
+        self.habits, self.ranks = habits(rows), self.deployment.sharding.attention_dp
+
+    @property
+    def admitted(self) -> Array:
+        """Sequences that run at most, shape (row,)."""
+        return np.minimum(self.clients, np.maximum(self.room, 1.0))
+
+    @property
+    def bends(self) -> Array:
+        """Batches at which prompts begin to share steps, and fill them, shape (2, row)."""
+        each = self.osl * self.ranks / self.habits.poll
+        return np.stack([each, each * self.load.most])
+
+    def curves(self, running: Array) -> tuple[Array, Numeric, Numeric]:
+        """Return what batches of shape (node, row) take, and how prompts fill steps.
+
+        The first has shape (4, node, row): the time of a step, and the three of prompts [s].
+        """
+        prompts = self.load.at(running, self.osl, self.habits.poll)
+        step_s = self.deployment.time_s(running, self.context)
+        times = (step_s, prompts.own_s, prompts.held_s, prompts.bunched_s)
+        return (
+            np.stack([np.broadcast_to(each, running.shape) for each in times]),
+            prompts.spread,
+            prompts.most,
+        )
+
+    def predict(self, scales: Array) -> Mapping[str, Array]:
+        """Return figures, shape (variant, row), at scales, shape (variant, 3), in PHASES' order."""
         step, prompt, start = (column[:, None] for column in scales.T)
 
         def prompts_at(running: Array) -> Prompts:
-            shipped = load.at(running, osl, taken_in.poll)
+            shipped = self.load.at(running, self.osl, self.habits.poll)
             return replace(
                 shipped,
                 own_s=shipped.own_s * prompt,
@@ -55,37 +91,38 @@ def _serving(deployment: Deployment, rows: Sequence[Row], figures: Calibration) 
             )
 
         state = steady_state(
-            lambda running: np.asarray(step * one.time_s(running, context)),
+            lambda running: np.asarray(step * self.deployment.time_s(running, self.context)),
             prompts_at,
-            np.broadcast_to(clients, (len(scales), len(clients))),
-            osl,
-            room,
-            replace(queueing, scale=queueing.scale * start),
-            lambda begun: taken_in.wait(begun, ranks),
+            np.broadcast_to(self.clients, (len(scales), len(self.clients))),
+            self.osl,
+            self.room,
+            replace(self.queueing, scale=self.queueing.scale * start),
+            lambda begun: self.habits.wait(begun, self.ranks),
         )
         return {"ttft_ms": state.ttft_s * 1e3, "tpot_ms": state.tpot_s * 1e3}
 
-    return predict
 
+class ScaledDecode:
+    """Runs of decode alone of one deployment."""
 
-def _decode(deployment: Deployment, rows: Sequence[Row], figures: Calibration) -> Scaled:
-    del figures
-    points = decode_points(deployment, rows)
-    step_s = deployment.time_s(points.batch, points.context)
-    prompt_s = deployment.prompt_time_s(np.maximum(points.isl, 1.0), points.batch)
-    metrics = np.array([row.inputs["metric"] for row in rows])
+    def __init__(self, deployment: Deployment, rows: Sequence[Row], _figures: Calibration) -> None:
+        self.points = decode_points(deployment, rows)
+        self.step_s = deployment.time_s(self.points.batch, self.points.context)
+        prompts = np.maximum(self.points.isl, 1.0)
+        self.prompt_s = deployment.prompt_time_s(prompts, self.points.batch)
+        self.metrics = np.array([row.inputs["metric"] for row in rows])
 
-    def predict(scales: Array) -> Mapping[str, Array]:
-        step, prompt = scales[:, :1] * step_s, scales[:, 1:2] * prompt_s
+    def predict(self, scales: Array) -> Mapping[str, Array]:
+        """Return figures, shape (variant, row), at scales, shape (variant, 3), in PHASES' order."""
+        points = self.points
+        step, prompt = scales[:, :1] * self.step_s, scales[:, 1:2] * self.prompt_s
         whole = points.repeats * (prompt + np.maximum(points.osl - 1, 1) * step)
         rate = points.batch / step
-        value = np.where(metrics == "request_latency_s", whole, step * 1e3)
-        return {"value": np.where(metrics == "decode_tokens_per_s", rate, value)}
-
-    return predict
+        value = np.where(self.metrics == "request_latency_s", whole, step * 1e3)
+        return {"value": np.where(self.metrics == "decode_tokens_per_s", rate, value)}
 
 
-_BY_KIND: dict[str, Callable[[Deployment, Sequence[Row], Calibration], Scaled]] = {
-    "serving": _serving,
-    "decode": _decode,
+_BY_KIND: dict[str, Callable[[Deployment, Sequence[Row], Calibration], ScaledRows]] = {
+    "serving": ScaledServing,
+    "decode": ScaledDecode,
 }

@@ -1,4 +1,4 @@
-"""How far long work is: whoever waits for it is told, and the work need not know who that is."""
+"""How far long work is: it reports to whoever waits, and need not know who that is."""
 
 from __future__ import annotations
 

@@ -100,9 +100,10 @@ class Habits:
     rank_wait: Numeric = 0.0
     """Steps a prompt waits at most until every attention-DP rank has one [-]."""
 
-    def wait(self, begun: Array, ranks: int) -> Array:
+    def wait(self, begun: Array, ranks: Numeric) -> Array:
         """Return the steps a request waits where `begun` prompts begin a step [-]."""
-        gathered = np.minimum(self.rank_wait, ranks / np.maximum(begun, 1e-9)) if ranks > 1 else 0.0
+        gathered = np.minimum(self.rank_wait, ranks / np.maximum(begun, 1e-9))
+        gathered = np.where(np.asarray(ranks) > 1, gathered, 0.0)
         return np.asarray((self.poll - 1.0 + gathered) / 2)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from api.jobs.kinds import KINDS, Kind
+from api.jobs.kinds import KINDS, JobKind
 from api.jobs.reports import Progress
 from api.jobs.rows import LEASE_S
 from api.store.tables import CalibrationRow, JobRow, PieceRow, now
@@ -285,7 +285,7 @@ def _large_work(send: Any) -> None:
 def doing(monkeypatch: pytest.MonkeyPatch, work: Any) -> Iterator[None]:
     """Exports are other work for a while."""
     with monkeypatch.context() as patch:
-        patch.setitem(KINDS, "export", Kind(lambda *_: (work, ()), lambda _: "text/plain"))
+        patch.setitem(KINDS, "export", JobKind(lambda *_: (work, ()), lambda _: "text/plain"))
         yield
 
 

@@ -23,7 +23,7 @@ from api.store.database import make_engine
 from api.store.tables import Base
 from tests.api.conftest import another_database, make_everything, make_settings, started
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 KEPT = {
     "0001": ("scenarios", "scenario_revisions", "scenario_tags", "api_keys", "idempotency_keys"),
     "0002": ("own_objects", "comparisons"),
@@ -31,6 +31,8 @@ KEPT = {
     "0004": (),
     "0005": (),
     "0006": (),
+    "0007": ("changes",),
+    "0008": (),
 }
 """Tables that came with a revision, those left out whose rows expire by themselves."""
 
