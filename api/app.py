@@ -43,7 +43,7 @@ from api.scenarios.controllers import ScenarioController
 from api.scenarios.service import Scenarios
 from api.services import Services, services
 from api.settings import Settings
-from api.store import Database, Points, migrate
+from api.store import Database, PointReads, migrate
 from api.system.controllers import SystemController, version
 from api.system.guard import authorise
 from api.system.keys import Keys
@@ -147,7 +147,7 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     lanes = Lanes(settings)
     asyncio.get_running_loop().set_default_executor(lanes)
     app.state.api_keys = Keys(database, settings.key_cache_s)
-    points = Points(settings, database)
+    points = PointReads(settings, database)
     answers = AnswerCache(settings.answer_cache_bytes)
     shared = Services(
         settings, database, points, calibrations, lanes, processes, answers, QuickWork()
