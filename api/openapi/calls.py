@@ -23,6 +23,10 @@ class Call:
     """Path parameters; `operation.field` stands for what an earlier answer has there."""
     query: Mapping[str, Any] = field(default_factory=dict)
     headers: Texts = field(default_factory=dict)
+    ended: tuple[str, ...] = ()
+    """States of the answer until which the call is repeated."""
+    sends: str = ""
+    """Operation whose answer is the body, as it came."""
 
     @property
     def body(self) -> Any:
@@ -34,6 +38,7 @@ SCENARIO = {"scenario_id": "createScenario.id"}
 COMPARISON = {"comparison_id": "createComparison.id"}
 MEASUREMENT = {"measurement_id": "createMeasurement.measurement.id"}
 MODEL, ACCELERATOR = {"model_id": "createModel.id"}, {"accelerator_id": "createAccelerator.id"}
+JOB = {"job_id": "createJob.id"}
 ANY = {"If-Match": "*"}
 
 CALLS = (
@@ -45,6 +50,7 @@ CALLS = (
     Call("createSweep"),
     Call("createRecommendation"),
     Call("createRoofline"),
+    Call("createFleet"),
     Call("createCheck"),
     Call("createModel"),
     Call("listModels", query={"text": "llama-3.1-8b"}),
@@ -76,6 +82,14 @@ CALLS = (
     Call("deleteMeasurement", MEASUREMENT),
     Call("exportWorkspace"),
     Call("importWorkspace"),
+    Call("exportLines"),
+    Call("importLines", query={"name": "again"}, sends="exportLines"),
+    Call("createJob"),
+    Call("listJobs", query={"limit": 1}),
+    Call("getJob", JOB, ended=("done", "failed", "cancelled")),
+    Call("getJobResult", JOB),
+    Call("cancelJob", JOB),
+    Call("deleteJob", JOB),
     Call("listChanges", query={"limit": 1}),
     Call("deleteModel", MODEL),
     Call("deleteAccelerator", ACCELERATOR),

@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from api.openapi.examples import EXAMPLES
 from api.openapi.schemas import prepared
-from api.web.accept import JSON
+from api.web.accept import BYTES, JSON
 from api.web.problem import MEDIA_TYPE, ProblemDetails
 
 REF = "#/components/schemas/{model}"
@@ -127,8 +127,11 @@ def _describe_request(operation: Schema, handler: HTTPRouteHandler, references: 
         content["schema"] = references[body, "validation"]
         content["example"] = EXAMPLES[operation["operationId"]]
     if handler.opt.get("reads_stream"):
-        content = {key: {"schema": BINARY} for key in kinds}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {
+            "required": True,
+            "content": {BYTES: {"schema": BINARY}},
+            "description": f"Also accepted: {', '.join(kind for kind in kinds if kind != BYTES)}",
+        }
     elif kinds:
         shown = EXAMPLES[operation["operationId"]]
         operation["requestBody"] = {
