@@ -25,7 +25,7 @@ def tidy(database: Database, changes_days: int) -> None:
     with database.writing() as session:
         keys = IdempotencyRow.created_at < now() - database.idempotency
         session.execute(delete(IdempotencyRow).where(keys))
-        changes = ChangeRow.at < now() - timedelta(days=changes_days)
+        changes = ChangeRow.changed_at < now() - timedelta(days=changes_days)
         session.execute(delete(ChangeRow).where(changes))
 
 

@@ -10,7 +10,7 @@ from litestar.connection import ASGIConnection
 from api.lanes import AnswerCache, Lanes, Processes, QuickWork
 from api.measurements.calibrations import Calibrations
 from api.settings import Settings
-from api.store import Database, Points
+from api.store import Database, PointReads
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Services:
 
     settings: Settings
     database: Database
-    points: Points
+    points: PointReads
     calibrations: Calibrations
     lanes: Lanes
     processes: Processes

@@ -67,5 +67,5 @@ def _entry(row: ChangeRow) -> ChangeEntry:
         key_id=row.key_id,
         client=row.client,
         request_id=row.request_id,
-        at=row.at.isoformat(),
+        changed_at=row.changed_at.isoformat(),
     )

@@ -18,7 +18,7 @@ class ChangeEntry(Answer):
     key_id: str | None = Field(description="id of the API key; null without one")
     client: str | None = Field(description="address it came from; null for commands on the store")
     request_id: str | None = Field(description="id of the request in the log")
-    at: str = Field(description="when, in UTC")
+    changed_at: str = Field(description="when, in UTC")
 
 
 class ChangePage(Answer):

@@ -17,7 +17,7 @@ from api.lanes import AnswerCache, Lanes, Processes, QuickWork
 from api.measurements.calibrations import Calibrations
 from api.services import Services
 from api.settings import Settings
-from api.store import Database, Points, migrate
+from api.store import Database, PointReads, migrate
 from api.store.tables import new_id
 from api.workspace.loading import forget_imports
 
@@ -91,7 +91,7 @@ def open_services(settings: Settings) -> Iterator[tuple[Services, Workshop]]:
     processes = Processes(settings.lane_long, preload="api.plans.warm")
     calibrations = Calibrations(database, settings, processes)
     lanes = Lanes(settings)
-    points = Points(settings, database)
+    points = PointReads(settings, database)
     answers = AnswerCache(settings.answer_cache_bytes)
     services = Services(
         settings, database, points, calibrations, lanes, processes, answers, QuickWork()

@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from api.openapi.examples import EXAMPLES
 from api.openapi.schemas import prepared
-from api.web.accept import JSON
+from api.web.accept import BYTES, JSON
 from api.web.problem import MEDIA_TYPE, ProblemDetails
 
 REF = "#/components/schemas/{model}"
@@ -40,6 +40,8 @@ PROBLEMS = {
     500: "The service failed",
     503: "The service is busy, or the store does not answer; try again after Retry-After",
 }
+FREE_OBJECT: Schema = {"type": "object", "additionalProperties": True}
+"""Any object; generators of clients take one without `additionalProperties` for an empty one."""
 TAG_HEADER = {"description": "revision, in quotes", "schema": {"type": "string"}}
 BINARY = {"type": "string", "format": "binary"}
 PLACE_HEADER = {"description": "path of what was made", "schema": {"type": "string"}}
@@ -125,8 +127,11 @@ def _describe_request(operation: Schema, handler: HTTPRouteHandler, references: 
         content["schema"] = references[body, "validation"]
         content["example"] = EXAMPLES[operation["operationId"]]
     if handler.opt.get("reads_stream"):
-        content = {key: {"schema": BINARY} for key in kinds}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {
+            "required": True,
+            "content": {BYTES: {"schema": BINARY}},
+            "description": f"Also accepted: {', '.join(kind for kind in kinds if kind != BYTES)}",
+        }
     elif kinds:
         shown = EXAMPLES[operation["operationId"]]
         operation["requestBody"] = {
@@ -139,8 +144,8 @@ def _describe_request(operation: Schema, handler: HTTPRouteHandler, references: 
 
 def _free_body(example: Schema, schema: Schema | None) -> Schema:
     """Return what a body without a model may be; results of benchmarks are JSON of many shapes."""
-    objects: Schema = {"type": "array", "items": {"type": "object"}, "minItems": 1}
-    return {"schema": schema or {"anyOf": [{"type": "object"}, objects]}, "example": example}
+    objects: Schema = {"type": "array", "items": FREE_OBJECT, "minItems": 1}
+    return {"schema": schema or {"anyOf": [FREE_OBJECT, objects]}, "example": example}
 
 
 def _describe_success(
@@ -185,7 +190,7 @@ def _statuses(
         statuses |= {400, 406}
     if not handler.opt.get("public"):
         statuses |= {400, 401, 403}
-    if "{" in path:
+    if "{" in path and not handler.opt.get("may_make"):
         statuses.add(404)
     if body:
         statuses |= {408, 413, 415, 422}

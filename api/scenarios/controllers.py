@@ -168,7 +168,10 @@ class ScenarioController(Controller):
         "/{scenario_id:str}",
         operation_id="changeScenario",
         sync_to_thread=True,
-        opt={"consumes": (MERGE_PATCH, JSON), "body": {"type": "object"}},
+        opt={
+            "consumes": (MERGE_PATCH, JSON),
+            "body": {"type": "object", "additionalProperties": True},
+        },
     )
     def change(
         self,

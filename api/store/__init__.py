@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from api.store.database import Database
-from api.store.points import Points
+from api.store.points import PointReads
 
-__all__ = ["Database", "Points"]
+__all__ = ["Database", "PointReads"]

@@ -88,5 +88,5 @@ def _row(workspace: str, kind: str, ident: str, action: str, revision: int | Non
         key_id=author.key_id,
         client=author.client,
         request_id=author.request_id,
-        at=now(),
+        changed_at=now(),
     )

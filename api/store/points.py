@@ -15,7 +15,7 @@ from api.store.database import Database
 OneRow = Row[Any] | None
 
 
-class Points:
+class PointReads:
     """Reads single rows.
 
     SQLite finds a row by its key in less time than a thread takes to be woken: the event loop reads

@@ -209,7 +209,7 @@ class ChangeRow(Base):
     key_id: Mapped[str | None] = mapped_column(String(36))
     client: Mapped[str | None] = mapped_column(String(64))
     request_id: Mapped[str | None] = mapped_column(String(64))
-    at: Mapped[datetime] = mapped_column(default=now)
+    changed_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class JobRow(Base):

@@ -12,6 +12,7 @@ from sqlalchemy.exc import (
     DataError,
     IntegrityError,
     InterfaceError,
+    InternalError,
     OperationalError,
     StatementError,
 )
@@ -86,11 +87,19 @@ def on_storage(request: AnyRequest, error: Exception) -> Response[bytes]:
         return answer(request, Problem(409, "it exists already, or something else refers to it"))
     if isinstance(error, DataError):
         return answer(request, Problem(422, "a value does not fit into the store"))
-    if isinstance(error, (OperationalError, InterfaceError, PoolTimeout)):
+    if isinstance(error, UNAVAILABLE) or _reads_only(error):
         log.error("storage", request_id=request_id(request.scope), error=type(error).__name__)
         problem = Problem(503, "the store does not answer; try again", headers=RETRY)
         return answer(request, problem)
     return on_other(request, error)
+
+
+UNAVAILABLE = (OperationalError, InterfaceError, PoolTimeout)
+
+
+def _reads_only(error: Exception) -> bool:
+    """Return whether Postgres takes no writes: a standby, or one that was told so."""
+    return isinstance(error, InternalError) and getattr(error.orig, "sqlstate", "") == "25006"
 
 
 def on_other(request: AnyRequest, error: Exception) -> Response[bytes]:

@@ -50,7 +50,7 @@ def upgrade() -> None:
         sa.Column("key_id", sa.String(36), nullable=True),
         sa.Column("client", sa.String(64), nullable=True),
         sa.Column("request_id", sa.String(64), nullable=True),
-        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("changed_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_changes"),
     )
     op.create_index("ix_changes_workspace_id", "changes", ["workspace", "id"])

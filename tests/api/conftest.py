@@ -218,4 +218,5 @@ def make_everything(client: Client, headers: dict[str, str] | None = None) -> di
         "comparison_id": compared.json()["id"],
         "measurement_id": measured.json()["measurement"]["id"],
         "engine_id": "vllm",
+        "name": QUESTION["name"],
     }

@@ -210,7 +210,7 @@ def test_the_deployment_without_containers(
     assert early.process.wait(30) == 2
     assert "run `planner db upgrade`" in early.text()
     migrated = planner(tmp_path, "db", "upgrade", PLANNER_DATABASE_URL=url)
-    assert migrated.stdout == "at revision 0004\n"
+    assert migrated.stdout == "at revision 0007\n"
     key = planner(
         tmp_path,
         "keys",

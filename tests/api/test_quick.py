@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from api.lanes import AnswerCache, QuickWork
 from api.lanes.quick import QUICK_S
 from api.plans.quick import kind_of
-from api.store import Database, Points
+from api.store import Database, PointReads
 from api.store import points as points_module
 from api.store.tables import KeyRow
 from api.system.keys import Keys
@@ -149,7 +149,7 @@ def test_a_locked_file_is_waited_for_in_a_thread(
     client: Client, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = client.post("/v1/scenarios", json=question).headers["location"]
-    points: Points = client.app.state.services.points
+    points: PointReads = client.app.state.services.points
     read, threads = points_module._one, []
 
     def refuse_loop(engine: Engine, *query: Any) -> Any:
@@ -168,7 +168,7 @@ def test_a_locked_file_is_waited_for_in_a_thread(
 def test_points_read_one_row_or_none(database_url: str, client: Client) -> None:
     settings = make_settings(database_url)
     database = Database(settings)
-    points = Points(settings, database)
+    points = PointReads(settings, database)
     ident, _ = Keys(database).create("w", "n", "read")
     query = select(KeyRow.name).where(KeyRow.id == ident)
 

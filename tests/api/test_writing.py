@@ -198,7 +198,7 @@ def test_what_is_too_old_is_deleted(client: Client, question: dict[str, Any]) ->
         mine = IdempotencyRow.key == "old"
         session.execute(update(IdempotencyRow).where(mine).values(created_at=old))
         oldest = client.get("/v1/changes").json()["items"][-1]["id"]
-        session.execute(update(ChangeRow).where(ChangeRow.id == oldest).values(at=old))
+        session.execute(update(ChangeRow).where(ChangeRow.id == oldest).values(changed_at=old))
     tidy(database, changes_days=7)
     with database.reading() as session:
         assert [row.key for row in session.query(IdempotencyRow)] == ["new"]

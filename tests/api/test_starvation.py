@@ -1,0 +1,69 @@
+"""Four times as much slow work as there are places, and plans go on: the starvation script."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.conftest import RAN, RESULTS
+from tests.api.load import Seen, clients, get, p99, post, times_ms
+from tests.api.record import record
+from tests.api.server import serving
+from tests.api.test_lanes import locked
+
+PLACES = 2
+TIMES = 4
+ENVIRONMENT = {
+    "PLANNER_AUTO_MIGRATE": "true",
+    "PLANNER_LOG_LEVEL": "warning",
+    "PLANNER_LANE_STORE": str(PLACES),
+    "PLANNER_LANE_LONG": str(PLACES),
+    "PLANNER_BUSY_TIMEOUT_MS": "60000",
+    "PLANNER_LOCK_TIMEOUT_MS": "60000",
+    "PLANNER_STATEMENT_TIMEOUT_MS": "60000",
+}
+
+
+@pytest.mark.slow
+def test_slow_work_leaves_plans_quick(
+    database_url: str, tmp_path: Path, question: dict[str, Any]
+) -> None:
+    """N requests on a locked store, N refits and N sweeps, N four times the places of their lane.
+
+    Each plan is another question, so that none is answered from memory.
+    """
+    sweep = {"scenario": question, "batch": list(range(1, 401)), "context": list(range(1, 251))}
+    number = iter(range(2, 10**9))
+
+    def plan(client: Any) -> Any:
+        return client.post("/v1/plans", json={**question, "batch": [1, next(number)]})
+
+    with serving(database_url, tmp_path / "log", environment=ENVIRONMENT) as server:
+        for _ in range(50):
+            times_ms(server.base, plan, 0.05)
+        idle = p99(times_ms(server.base, plan, 5))
+        many = TIMES * PLACES
+        slow = [
+            *[post("/v1/scenarios", question)] * (many // 2),
+            *[get("/v1/scenarios", text="x")] * (many // 2),
+            *[post("/v1/measurements", RESULTS, **RAN)] * many,
+            *[post("/v1/sweeps", sweep)] * many,
+        ]
+        plans = Seen()
+        with clients(server.base, slow) as seen, locked(database_url):
+            time.sleep(1)
+            busy = p99(times_ms(server.base, plan, 15, plans))
+    record(
+        "starvation",
+        database_url,
+        idle_p99_ms=round(idle, 2),
+        busy_p99_ms=round(busy, 2),
+        ratio=round(busy / idle, 2),
+        slow_clients=len(slow),
+    )
+    assert set(plans.statuses) == {200}
+    assert set(seen.statuses) <= {200, 201, 503}
+    assert busy < 10 * idle
