@@ -25,7 +25,7 @@ from planner.plans.editions import current_editions
 from planner.plans.fleet import Fleet
 from planner.plans.fleet_request import FleetRequest
 from planner.plans.recommend import Recommendation, RecommendationRequest
-from planner.runs.rows import INPUTS, Row
+from planner.runs.rows import INPUTS, Kind, Row
 from planner.scenario import Scenario
 
 P = ParamSpec("P")
