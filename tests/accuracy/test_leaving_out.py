@@ -64,11 +64,11 @@ class FakeRefit:
             SimpleNamespace(gpu="h100-sxm5", seconds=np.ones(2)),
             SimpleNamespace(gpu="mi300x", seconds=np.ones(1)),
         ]
-        self.asked: list[tuple[list[bool], list[bool], list[bool] | None]] = []
+        self.calls: list[tuple[list[bool], list[bool], list[bool] | None]] = []
 
     def without(self, serving: Any, decode: Any, samples: Any) -> Any:
         known = None if samples is None else samples.tolist()
-        self.asked.append((serving.tolist(), decode.tolist(), known))
+        self.calls.append((serving.tolist(), decode.tolist(), known))
         return {"edition": "less"}
 
 
@@ -106,7 +106,7 @@ def test_what_shares_a_key_is_left_out_together(
     by: str, left_out: list[list[bool]], refit: FakeRefit
 ) -> None:
     rows = held(refit, by)
-    assert [serving + decode for serving, decode, _ in refit.asked] == left_out
+    assert [serving + decode for serving, decode, _ in refit.calls] == left_out
     # Every row once, in a fold that leaves it out.
     assert sorted(one.row.inputs["row"] for one in rows) == ["0", "1", "2", "3", "9"]
     assert all(one.subject.tags[by] == one.fold for one in rows)
@@ -117,7 +117,7 @@ def test_what_shares_a_key_is_left_out_together(
 def test_serving_alone_leaves_out_nothing_for_decode(refit: FakeRefit) -> None:
     rows = held(refit, "gpu", serving_only=True)
     assert "l4" not in {one.fold for one in rows}
-    assert len(refit.asked) == 3
+    assert len(refit.calls) == 3
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_kernel_timings_go_with_their_accelerator(
     by: str, fold: str, samples: list[bool] | None, refit: FakeRefit
 ) -> None:
     folds = sorted({one.fold for one in held(refit, by)})
-    assert refit.asked[folds.index(fold)][2] == samples
+    assert refit.calls[folds.index(fold)][2] == samples
 
 
 def test_rows_without_a_source_and_the_vendor_of_most_are_never_left_out(refit: FakeRefit) -> None:
@@ -145,11 +145,11 @@ def test_a_user_says_no_source(refit: FakeRefit, monkeypatch: pytest.MonkeyPatch
     """The rows that are predicted are as a user would ask, the folds those of sources."""
     seen: list[str] = []
 
-    def asked(one: Row) -> Row:
+    def as_user(one: Row) -> Row:
         seen.append(one.inputs["source"])
         return one
 
-    monkeypatch.setattr(holding, "as_asked", asked)
+    monkeypatch.setattr(holding, "as_asked", as_user)
     rows = held(refit, USER)
     assert sorted(seen) == ["s1", "s1", "s2", "s3"]
     assert {(one.by, one.fold) for one in rows} == {(USER, f"s{n}") for n in (1, 2, 3)}
@@ -166,7 +166,7 @@ def test_configurations_fall_into_five_parts(refit: FakeRefit) -> None:
 
 def test_within_the_fit_nothing_is_left_out(refit: FakeRefit) -> None:
     rows = list(Holdout(cast("Refit", refit)).fitted())
-    assert refit.asked == []
+    assert refit.calls == []
     assert [(one.by, one.fold) for one in rows] == [("nothing", "")] * 5
 
 

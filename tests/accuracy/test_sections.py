@@ -40,11 +40,11 @@ def serving(
         "gpus": "2",
         "source": source,
     }
-    said = {"ttft_ms": 100.0, "tpot_ms": tpot_ms * factor}
+    predicted = {"ttft_ms": 100.0, "tpot_ms": tpot_ms * factor}
     row = Row("serving", inputs, {"ttft_ms": 100.0, "tpot_ms": tpot_ms}, {"queued": queued})
     tags = {"mode": "", "model": model, "gpu": gpu, "engine": "vllm", "source": source}
     tags |= {"family": "hopper", "vendor": "nvidia"}
-    return Held(row, Subject(tags), "", "", Prediction("1", said), "")
+    return Held(row, Subject(tags), "", "", Prediction("1", predicted), "")
 
 
 def decode(gpu: str, value: float, doubt: str = "") -> Held:

@@ -169,11 +169,11 @@ def samples(seconds: list[float], computes: tuple[str, ...] = ("bf16",)) -> Samp
 def test_a_kernel_asks_of_the_device_and_a_collective_of_its_link() -> None:
     """989.4e12 FLOP/s and 3.35e12 byte/s; 450e9 byte/s of NVLink, one direction."""
     h100 = get_accelerator("h100-sxm5")
-    asked = samples([1.0], ("bf16", "")).features(h100)
-    assert asked.compute_s[:, 0] == pytest.approx([2e12 / 989.4e12, 0.0], rel=1e-3)
-    assert asked.memory_s[:, 0] == pytest.approx([1e9 / 3.35e12, 1e9 / 450e9], rel=1e-3)
-    assert (asked.launches == 3.0).all()
-    assert (asked.visits == 4.0).all()
+    features = samples([1.0], ("bf16", "")).features(h100)
+    assert features.compute_s[:, 0] == pytest.approx([2e12 / 989.4e12, 0.0], rel=1e-3)
+    assert features.memory_s[:, 0] == pytest.approx([1e9 / 3.35e12, 1e9 / 450e9], rel=1e-3)
+    assert (features.launches == 3.0).all()
+    assert (features.visits == 4.0).all()
     with pytest.raises(MissingFigure, match="has no link bandwidth on record; accepted: tp=1"):
         samples([1.0], ("",)).features(machine(link=None))
 

@@ -26,7 +26,7 @@ from planner.plans.planning import plan
 QWEN, DEEPSEEK = "Qwen/Qwen2.5-7B-Instruct", "deepseek-ai/DeepSeek-V3"
 
 
-def found(text: str, **question: Any) -> dict[str, Finding]:
+def findings_of(text: str, **question: Any) -> dict[str, Finding]:
     (one,) = check({"f": text}, CheckQuestion(**{"gpu": "h100-sxm5", **question})).checks
     return {each.code: each for each in one.findings}
 
@@ -74,7 +74,7 @@ def test_gpus_that_a_pod_needs(
 )
 def test_gpus_requested_and_used(requested: int, code: str | None, fix: str) -> None:
     more = f"        resources: {{limits: {{nvidia.com/gpu: {requested}}}}}\n"
-    findings = found(pod(f"{QWEN}, -tp, '2'", more))
+    findings = findings_of(pod(f"{QWEN}, -tp, '2'", more))
     both = {"gpus_missing", "gpus_idle"} & set(findings)
     assert both == ({code} if code else set())
     if code:
@@ -134,7 +134,7 @@ def test_conflicts_are_of_arguments_the_engine_has(engine: str) -> None:
     ],
 )
 def test_arguments_that_fight(line: str, code: str | None, words: str) -> None:
-    findings = found(line, gpu="h200-sxm")
+    findings = findings_of(line, gpu="h200-sxm")
     fights = {"flags_conflict", "flags_refused", "argument_repeated", "experts_missing"}
     assert fights & set(findings) == ({code} if code else set())
     if code:
@@ -150,7 +150,7 @@ def test_arguments_are_deprecated_from_a_release_on(version: str, deprecated: bo
         "        command: [python3, -m, sglang.launch_server]\n",
         f"lmsysorg/sglang:v{version}",
     )
-    assert ("flag_deprecated" in found(text, gpu="h200-sxm")) is deprecated
+    assert ("flag_deprecated" in findings_of(text, gpu="h200-sxm")) is deprecated
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_arguments_are_deprecated_from_a_release_on(version: str, deprecated: bo
     ],
 )
 def test_defaults_move_where_no_version_is_pinned(image: str, codes: set[str]) -> None:
-    assert {"image_unpinned", "default_moved"} & set(found(pod(QWEN, image=image))) == codes
+    assert {"image_unpinned", "default_moved"} & set(findings_of(pod(QWEN, image=image))) == codes
 
 
 def test_a_default_that_is_written_does_not_move() -> None:
     line = f"vllm serve {QWEN} --gpu-memory-utilization .9 --max-num-batched-tokens 8192"
-    assert "default_moved" not in found(line)
+    assert "default_moved" not in findings_of(line)
     assert "--gpu-memory-utilization is 0.9 to 0.19" in (
-        found(line.replace("--gpu-memory-utilization .9", ""))["default_moved"].message
+        findings_of(line.replace("--gpu-memory-utilization .9", ""))["default_moved"].message
     )
 
 
@@ -178,7 +178,7 @@ def test_a_default_that_is_written_does_not_move() -> None:
 )
 def test_processes_of_a_replica_share_memory(volume: str, tp: int, small: bool) -> None:
     more = f"      volumes: [{{name: shm, emptyDir: {{medium: {volume}}}}}]\n"
-    assert ("shared_memory_small" in found(pod(f"{QWEN}, -tp, '{tp}'", more))) is small
+    assert ("shared_memory_small" in findings_of(pod(f"{QWEN}, -tp, '{tp}'", more))) is small
 
 
 def test_a_probe_that_ends_before_the_server_answers() -> None:
@@ -190,11 +190,11 @@ def test_a_probe_that_ends_before_the_server_answers() -> None:
         probe.format(kind="liveness", seconds=seconds)
         for seconds in (int(needed) - 1, int(needed) + 2)
     )
-    assert "probe_kills_start" in found(pod(QWEN, short))
-    assert "probe_kills_start" not in found(pod(QWEN, long))
+    assert "probe_kills_start" in findings_of(pod(QWEN, short))
+    assert "probe_kills_start" not in findings_of(pod(QWEN, long))
     guard = probe.format(kind="startup", seconds=600)
-    assert "probe_kills_start" not in found(pod(QWEN, short + guard))
-    late = found(pod(QWEN, probe.format(kind="startup", seconds=60)))["probe_kills_start"]
+    assert "probe_kills_start" not in findings_of(pod(QWEN, short + guard))
+    late = findings_of(pod(QWEN, probe.format(kind="startup", seconds=60)))["probe_kills_start"]
     assert "the startup probe gives up after 60 s" in late.message
     assert late.fix == f"let a startupProbe wait {round(2 * needed)} s"
 
@@ -204,17 +204,17 @@ def test_more_sequences_are_allowed_than_the_cache_holds() -> None:
     line = f"vllm serve {QWEN} --max-num-seqs 256 --max-model-len 32768"
     scenario = deployed(line).reading.scenario
     most = deployment_of(scenario).memory.max_batch(32768)
-    one = found(line)["cache_holds_fewer"]
+    one = findings_of(line)["cache_holds_fewer"]
     assert f"256 sequences are allowed, the cache holds {most} of 32,768 tokens" in one.message
     assert one.fix == f"allow {most}"
-    assert "cache_holds_fewer" not in found(line.replace("256", str(most)))
-    assert "cache_holds_fewer" not in found(line, isl=500, osl=100, concurrency=8)
+    assert "cache_holds_fewer" not in findings_of(line.replace("256", str(most)))
+    assert "cache_holds_fewer" not in findings_of(line, isl=500, osl=100, concurrency=8)
 
 
 @pytest.mark.parametrize(("clients", "capped"), [(8, False), (9, True)])
 def test_clients_beyond_the_engine_s_cap(clients: int, capped: bool) -> None:
     line = f"vllm serve {QWEN} \\\n --max-num-seqs 8"
-    findings = found(line, isl=500, osl=100, concurrency=clients)
+    findings = findings_of(line, isl=500, osl=100, concurrency=clients)
     assert ("sequences_capped" in findings) is capped
     if capped:
         assert findings["sequences_capped"].line == 2
@@ -224,7 +224,7 @@ def test_clients_beyond_the_engine_s_cap(clients: int, capped: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hit", "switch", "told"),
+    ("hit", "switch", "missing"),
     [
         (0.5, "--no-enable-prefix-caching", True),
         (0.5, "--enable-prefix-caching", False),
@@ -232,14 +232,16 @@ def test_clients_beyond_the_engine_s_cap(clients: int, capped: bool) -> None:
         (0.0, "--no-enable-prefix-caching", False),
     ],
 )
-def test_prefixes_that_are_not_kept(hit: float, switch: str, told: bool) -> None:
+def test_prefixes_that_are_not_kept(hit: float, switch: str, missing: bool) -> None:
     line = f"vllm serve {QWEN} {switch}"
-    findings = found(line, isl=500, osl=100, concurrency=8, prefix_hit=hit)
-    assert ("prefix_caching_off" in findings) is told
-    if told:
+    findings = findings_of(line, isl=500, osl=100, concurrency=8, prefix_hit=hit)
+    assert ("prefix_caching_off" in findings) is missing
+    if missing:
         assert "50% of the input is a prefix" in findings["prefix_caching_off"].message
     lmdeploy = f"lmdeploy serve api_server {QWEN}"
-    assert "prefix_caching_off" in found(lmdeploy, isl=500, osl=100, concurrency=8, prefix_hit=0.5)
+    assert "prefix_caching_off" in findings_of(
+        lmdeploy, isl=500, osl=100, concurrency=8, prefix_hit=0.5
+    )
 
 
 def test_batches_beyond_the_captured_graphs() -> None:
@@ -250,8 +252,8 @@ def test_batches_beyond_the_captured_graphs() -> None:
     serving = plan(scenario).serving
     assert serving is not None
     assert 0.9 * 32 <= serving.running_batch < 0.9 * 64
-    assert "beyond_graphs" in found(f"{line}32", **load)
-    assert "beyond_graphs" not in found(f"{line}64", **load)
+    assert "beyond_graphs" in findings_of(f"{line}32", **load)
+    assert "beyond_graphs" not in findings_of(f"{line}64", **load)
 
 
 @pytest.mark.parametrize(

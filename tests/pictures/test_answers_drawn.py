@@ -176,9 +176,9 @@ def test_nothing_beats_the_front_and_something_beats_the_rest(pairs: list[tuple[
         return faster and more and better
 
     assert not any(beats(one, other) for one in options for other in front)
-    kept = {(one.tpot_s.p50, one.tokens_per_s_per_gpu) for one in front}
+    of_front = {(one.tpot_s.p50, one.tokens_per_s_per_gpu) for one in front}
     for one in options:
-        if (one.tpot_s.p50, one.tokens_per_s_per_gpu) not in kept:
+        if (one.tpot_s.p50, one.tokens_per_s_per_gpu) not in of_front:
             assert any(beats(other, one) for other in front)
 
 

@@ -29,7 +29,7 @@ FIXED = {"tp": 1, "pp": 1, "kv": "bf16", "engine": "vllm", "disaggregated": Fals
 LENGTHS = {"isl": 1000, "osl": 200}
 
 
-def asked(**fields: Any) -> tuple[Question, Candidate]:
+def candidate_of(**fields: Any) -> tuple[Question, Candidate]:
     request = RecommendationRequest(model=CONFIG, gpu=[gpu()], **FIXED, **LENGTHS, **fields)
     question = Question.of(request, get_model(request.model))
     result = search(question)
@@ -58,7 +58,7 @@ def under(monkeypatch: pytest.MonkeyPatch, ms_a_client: float) -> Schedule:
 
 
 def test_what_the_schedule_meets_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    question, one = asked(concurrency_in_all=400, ttft_ms=2000)
+    question, one = candidate_of(concurrency_in_all=400, ttft_ms=2000)
     schedule = under(monkeypatch, 0.01)
     assert confirmed(question, one) is one
     assert len(schedule.runs) == 1
@@ -66,7 +66,7 @@ def test_what_the_schedule_meets_stays_as_it_is(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_mean_may_be_two_percent_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """The closed form is confirmed where the schedule is so close to the limit."""
-    question, one = asked(concurrency_in_all=64, ttft_ms=2000)
+    question, one = candidate_of(concurrency_in_all=64, ttft_ms=2000)
     clients = 64 / one.replicas
     under(monkeypatch, 2000 * (CLOSE - 0.001) / clients)
     assert confirmed(question, one) is one
@@ -79,7 +79,7 @@ def test_replicas_are_added_until_the_schedule_meets_the_limit(
     times: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wait so many times too long takes so many times the replicas, and hardly more."""
-    question, one = asked(concurrency_in_all=4000, ttft_ms=2000)
+    question, one = candidate_of(concurrency_in_all=4000, ttft_ms=2000)
     clients = 4000 / one.replicas
     schedule = under(monkeypatch, times * 2000 / clients)
     result = confirmed(question, one)
@@ -92,7 +92,7 @@ def test_replicas_are_added_until_the_schedule_meets_the_limit(
 
 
 def test_what_no_size_meets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    question, one = asked(concurrency_in_all=4000, ttft_ms=2000)
+    question, one = candidate_of(concurrency_in_all=4000, ttft_ms=2000)
     schedule = under(monkeypatch, 50 * 2000 / (4000 / one.replicas))
     assert confirmed(question, one).replicas == 0
     assert len(schedule.runs) == 1 + len(GROWTHS)
@@ -100,7 +100,7 @@ def test_what_no_size_meets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_demand_requests_are_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """The replicas there are stay, with fewer in flight in each, and whole ones."""
-    question, one = asked(gpus=2, ttft_ms=2000)
+    question, one = candidate_of(gpus=2, ttft_ms=2000)
     clients = int(one.load.clients)
     under(monkeypatch, 2 * 2000 / clients)
     result = confirmed(question, one)
@@ -111,7 +111,7 @@ def test_without_a_demand_requests_are_taken_off(monkeypatch: pytest.MonkeyPatch
 
 def test_percentiles_leave_the_closed_form_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where P99 takes times over the mean, so much stricter is the mean's own limit."""
-    question, one = asked(concurrency_in_all=64, ttft_ms=2000, ttft_requests_percentile=99)
+    question, one = candidate_of(concurrency_in_all=64, ttft_ms=2000, ttft_requests_percentile=99)
     clients = 64 / one.replicas
     mean_s = float(np.interp(clients, one.sizing.curve.clients, one.sizing.curve.ttft_s))
     under(monkeypatch, 3 * mean_s * 1e3 / clients)

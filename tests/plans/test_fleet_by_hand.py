@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from planner.deployment import Deployment, deployment_of
-from planner.plans.fleet import Fleet, PoolMember, fleet, within
+from planner.plans.fleet import Fleet, PoolMember, fleet, served
 from planner.plans.fleet_request import FleetPool, FleetRequest
 from planner.scenario import Scenario
 from planner.workload.lengths import Lengths
@@ -96,23 +96,24 @@ def test_more_caution_never_has_fewer(
 
 
 @pytest.mark.parametrize(
-    ("have", "want", "rates", "share", "short"),
+    ("have", "want", "rates", "share", "short", "left"),
     [
-        ([2, 2], [2, 2], [10, 10], 1.0, 0),
-        # Half is served of the first window, and the next one clears what waits.
-        ([1, 4], [2, 1], [10, 5], 1 - (5 + 5) / 15, 1),
-        # It never clears: all are late but those of the first window that found room.
-        ([1, 1], [2, 2], [10, 10], 1 - (5 + 10 + 5) / 20, 2),
-        ([0, 0], [1, 1], [10, 10], 0.0, 2),
-        ([1, 1], [0, 0], [0, 0], 1.0, 0),
+        ([2, 2], [2, 2], [10, 10], 1.0, 0, 0),
+        # Half of the first window waits, for a third of the next one, in which three are free.
+        ([1, 4], [2, 1], [10, 5], 1 - (5 + 5 / 3) / 15, 1, 0),
+        # It never clears: half of the first is late, and all of the second.
+        ([1, 1], [2, 2], [10, 10], 0.0, 2, 2),
+        ([0, 0], [1, 1], [10, 10], 0.0, 2, 2),
+        ([1, 1], [0, 0], [0, 0], 1.0, 0, 0),
     ],
 )
 def test_who_waits(
-    have: list[float], want: list[float], rates: list[float], share: float, short: int
+    have: list[float], want: list[float], rates: list[float], share: float, short: int, left: float
 ) -> None:
     arrays = (np.array(one, float) for one in (have, want, rates))
-    result = within(*arrays)
-    assert result == (pytest.approx(max(share, 0.0)), short)
+    result = served(*arrays)
+    assert result.share_within_limits == pytest.approx(share)
+    assert (result.windows_short, result.left) == (short, pytest.approx(left))
 
 
 @settings(max_examples=40)
@@ -123,10 +124,12 @@ def test_who_waits(
 )
 def test_enough_replicas_serve_all(windows: list[tuple[int, float, float]]) -> None:
     have, want, rates = (np.array(one, float) for one in zip(*windows, strict=True))
-    share, short = within(have, want, rates)
-    assert 0 <= share <= 1
-    assert short <= len(windows)
-    assert within(np.ceil(want), want, rates) == (1.0, 0)
+    result = served(have, want, rates)
+    assert 0 <= result.share_within_limits <= 1
+    assert result.windows_short <= len(windows)
+    assert result.left >= 0
+    enough = served(np.ceil(want), want, rates)
+    assert (enough.share_within_limits, enough.windows_short, enough.left) == (1.0, 0, 0.0)
 
 
 def day(rates: list[float], **fields: Any) -> Fleet:

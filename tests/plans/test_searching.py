@@ -48,8 +48,8 @@ def request(**fields: Any) -> RecommendationRequest:
 
 
 def question(**fields: Any) -> Question:
-    asked = request(**fields)
-    return Question.of(asked, get_model(asked.model))
+    one = request(**fields)
+    return Question.of(one, get_model(one.model))
 
 
 def answered(**fields: Any) -> Sized:
@@ -139,12 +139,12 @@ def test_a_search_in_two_rounds_keeps_the_best(monkeypatch: pytest.MonkeyPatch) 
     """Tensor parallelism on all machines, and stages of a pipeline on the best of them alone."""
     names = [f"m{n}" for n in range(4)]
     machines = [gpu((n + 1) * 1e12, name) for n, name in enumerate(names)]
-    asked = {"gpu": machines, "tp": None, "pp": None, "gpus": 4, "concurrency_in_all": None}
-    whole = search(question(**asked))
+    fields = {"gpu": machines, "tp": None, "pp": None, "gpus": 4, "concurrency_in_all": None}
+    whole = search(question(**fields))
     assert not whole.staged
     monkeypatch.setattr(searching, "SECOND_ROUND", 2)
     monkeypatch.setattr(searching, "MOST_WHOLE", 5)
-    staged = search(question(**asked))
+    staged = search(question(**fields))
     assert staged.staged
     assert staged.options == 4 * len({(1, 1), (1, 2), (2, 1), (1, 4), (2, 2), (4, 1)})
     with_stages = {one.gpu for one in staged.meeting if one.deployment.sharding.pp > 1}
@@ -154,7 +154,7 @@ def test_a_search_in_two_rounds_keeps_the_best(monkeypatch: pytest.MonkeyPatch) 
     # No option stands twice.
     kinds = [(c.gpu, c.deployment.sharding, c.deployment.formats.kv.id) for c in staged.meeting]
     assert len(kinds) == len(set(kinds))
-    best = [max(c.served for c in found.meeting) for found in (whole, staged)]
+    best = [max(c.served for c in result.meeting) for result in (whole, staged)]
     assert best[0] == pytest.approx(best[1])
 
 
@@ -256,13 +256,13 @@ def test_workers_count_among_the_gpus() -> None:
 
 
 def test_a_front_leaves_out_what_is_beaten() -> None:
-    asked = question(requests_per_s=20.0, concurrency_in_all=None)
+    query = question(requests_per_s=20.0, concurrency_in_all=None)
     cheap, dear, many = candidate(4), candidate(4, usd=3.0), candidate(5)
-    assert front_of(asked, [dear, many, cheap]) == [cheap]
+    assert front_of(query, [dear, many, cheap]) == [cheap]
     # Dearer in all and fewer is no worse, nor is what has no price.
     fewer = candidate(3, usd=9.0)
-    assert front_of(asked, [cheap, fewer]) == [cheap, fewer]
-    assert within_means(asked, many)
+    assert front_of(query, [cheap, fewer]) == [cheap, fewer]
+    assert within_means(query, many)
     few = question(requests_per_s=20.0, concurrency_in_all=None, gpus=4)
     assert (within_means(few, cheap), within_means(few, many)) == (True, False)
 
@@ -271,11 +271,11 @@ def test_a_front_leaves_out_what_is_beaten() -> None:
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60, unique=True), st.integers(3, 12))
 def test_a_long_front_keeps_its_ends(counts: list[int], most: int) -> None:
     front = [candidate(count) for count in counts]
-    kept = thinned(front, most)
-    assert len(kept) <= max(most + 3, 0)
-    assert kept[0] is front[0]
-    assert min(one.gpus for one in kept) == min(counts)
-    positions = [front.index(one) for one in kept]
+    thin = thinned(front, most)
+    assert len(thin) <= max(most + 3, 0)
+    assert thin[0] is front[0]
+    assert min(one.gpus for one in thin) == min(counts)
+    positions = [front.index(one) for one in thin]
     assert positions == sorted(set(positions))
 
 
