@@ -147,3 +147,49 @@ def test_the_command_prints_costs_where_they_are_asked_for() -> None:
     assert result.exit_code == 0, result.output
     assert "kg CO₂/month" in result.output
     assert "breaks even at" in result.output
+
+
+@pytest.mark.parametrize(
+    ("limits", "field"),
+    [
+        ({"ttft_ms": 5}, "ttft_ms"),
+        ({"tpot_ms": 2}, "tpot_ms"),
+        ({"e2e_ms": 300, "tpot_ms": None}, "e2e_ms"),
+        ({"usd_per_month": 100, "requests_per_s": 12.0, "usd_per_gpu_hour": 2.0}, "usd_per_month"),
+        ({"gpus": 1, "requests_per_s": 200.0}, "gpus"),
+    ],
+)
+def test_an_impossible_target_names_the_nearest_and_what_to_relax(
+    limits: dict[str, Any], field: str
+) -> None:
+    """With the limit that is said to be needed there is an option; with a hair less there is none.
+
+    A budget or a number of GPUs is met by the same number of GPUs, so that a hair is one of them.
+    """
+
+    def answered(**fields: Any) -> Any:
+        return recommend(RecommendationRequest(**{**LOAD, **limits, **fields})).sized
+
+    refused = answered()
+    assert not refused.options
+    assert refused.nearest is not None
+    (relax,) = refused.nearest.relax
+    assert relax.field == field
+    assert relax.given == pytest.approx(limits[field])
+    assert relax.needed > relax.given
+    assert f"{relax.needed:,.0f}" in refused.nearest.text or field in refused.nearest.text
+    assert answered(**{field: relax.needed}).options
+    less = relax.needed - 1 if field == "gpus" else relax.needed * 0.97
+    assert not answered(**{field: less}).options
+
+
+def test_two_limits_that_are_missed_are_both_named() -> None:
+    request = RecommendationRequest(**{**LOAD, "ttft_ms": 5, "tpot_ms": 2})
+    sized = recommend(request).sized
+    assert sized is not None
+    assert sized.nearest is not None
+    assert {one.field for one in sized.nearest.relax} == {"ttft_ms", "tpot_ms"}
+    both = {one.field: one.needed for one in sized.nearest.relax}
+    again = recommend(RecommendationRequest(**{**LOAD, **both})).sized
+    assert again is not None
+    assert again.options or again.nearest is not None
