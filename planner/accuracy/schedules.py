@@ -23,6 +23,7 @@ from planner.runs.predict import predict
 from planner.runs.room import room_of_run
 from planner.runs.rows import Row, numbers
 from planner.runs.setup import setup
+from planner.serving.simulation.policy import Policy
 from planner.serving.simulation.run import Seen, Simulator
 from planner.workload.arrivals import RequestList
 
@@ -101,9 +102,9 @@ def simulated_ms(group: Group, rows: Sequence[Row]) -> list[dict[str, float]]:
     times = []
     for at, row in enumerate(rows):
         requests = requests_of(row, float(isl[at]), float(osl[at]), int(clients[at]))
-        simulator = _simulator(one, requests, float(isl[at]), float(osl[at]), float(rooms[at]))
-        policy = replace(simulator.policy, hold_steps=int(holds[at]))
-        outcome = replace(simulator, policy=policy).closed(requests, int(clients[at]))
+        policy = replace(_policy(one, requests, row, float(rooms[at])), hold_steps=int(holds[at]))
+        longest = float(requests.isl.max() + requests.osl.max())
+        outcome = Simulator.under(one, policy, longest).closed(requests, int(clients[at]))
         seen = Seen.of(outcome, warm=0.0)
         times.append(
             {"ttft_ms": seen.at("ttft", None) * 1e3, "tpot_ms": seen.at("tpot", None) * 1e3}
@@ -111,19 +112,11 @@ def simulated_ms(group: Group, rows: Sequence[Row]) -> list[dict[str, float]]:
     return times
 
 
-def _simulator(
-    one: Deployment, requests: RequestList, isl: float, osl: float, room: float
-) -> Simulator:
-    """Return the simulator of a deployment that holds `room` sequences at once."""
+def _policy(one: Deployment, requests: RequestList, row: Row, room: float) -> Policy:
+    """Return the schedule of a deployment that holds `room` sequences at once, however long."""
     longest = float(requests.isl.max() + requests.osl.max())
-    simulator = Simulator.of(one, isl, osl, longest)
-    held = isl + one.engine.output_reserved * osl
-    policy = replace(
-        simulator.policy,
-        most_sequences=max(1, int(room)),
-        cache_tokens=max(room, 1.0) * max(held, longest),
-    )
-    return replace(simulator, policy=policy)
+    most = max(1, min(int(room), int(float(row.inputs["concurrency"]))))
+    return replace(Policy.of(one, longest), most_sequences=most, cache_tokens=(most + 1) * longest)
 
 
 def requests_of(row: Row, isl: float, osl: float, clients: int) -> RequestList:

@@ -15,6 +15,7 @@ from planner.errors import InvalidInput
 from planner.units import number, scaled, seconds
 
 if TYPE_CHECKING:
+    from planner.plans.kernel_levers import PlacedWithLevers
     from planner.step.placement import Phase, Roofline
     from planner.step.typed import TypedKernel
 
@@ -102,15 +103,15 @@ def command(
             _print_typed(result, attention)
         return
     from planner.models import get_model
-    from planner.step.placement import place
+    from planner.plans.kernel_levers import placed_with_levers
 
-    spec = get_model(model)
     phase: Phase = "prefill" if prefill else "decode"
-    placed = place(spec, accelerator, spec.formats(weights, kv), batch, context, phase)
+    placed = placed_with_levers(get_model(model), accelerator, weights, kv, batch, context, phase)
     if as_json:
         print_json(placed)
         return
     _print_placed(placed)
+    _print_levers(placed)
 
 
 def _sizes(name: str, text: str) -> list[int]:
@@ -204,4 +205,28 @@ def _print_placed(result: Roofline) -> None:
         legend="ridge "
         + ", ".join(f"{name} {number(ridge)}" for name, ridge in ridges.items())
         + f" FLOP/byte; {HELPS.partition('; ')[2]}",
+    )
+
+
+def _print_levers(result: PlacedWithLevers) -> None:
+    """Print what helps which kernel; a prompt, and what one accelerator cannot run, have none."""
+    if not result.levers:
+        return
+    texts = dict.fromkeys(f"{lever.code}: {lever.text}" for lever in result.levers)
+    print_table(
+        ("kernel", "lever", "kernel", "per user", "per GPU", "quality risk", "cost"),
+        [
+            (
+                lever.kernel,
+                lever.code,
+                f"{number(lever.kernel_gain)}×",
+                f"{number(lever.gain)}×",
+                f"{number(lever.gain_per_gpu)}×",
+                lever.quality_risk.partition(":")[0],
+                lever.cost.partition(":")[0],
+            )
+            for lever in result.levers
+        ],
+        title="Levers that are not pulled: each gain is the difference of two steps as calibrated",
+        legend="; ".join(texts),
     )

@@ -27,6 +27,7 @@ def print_sized(result: Recommendation) -> None:
         print_table(HEADINGS, [_row(option) for option in sized.options], title="front")
     if sized.nearest is not None:
         print_table(HEADINGS, [_row(sized.nearest.option)], title="nearest")
+    _print_costs(result)
     _print_simulated(sized)
     refused = sized.refused[:MOST_REFUSED]
     if refused:
@@ -125,6 +126,35 @@ def _row(option: SizedOption) -> tuple[str, ...]:
         number(energy.joules_per_output_token if energy else None),
         option.binds,
     )
+
+
+def _print_costs(result: Recommendation) -> None:
+    """Print what an API's price or a grid factor was given for: break-even, energy and CO₂."""
+    asked, sized = result.request, result.sized
+    wanted = (asked.api_usd_per_million_output, asked.grid_kg_co2_per_kwh)
+    if sized is None or wanted == (None, None):
+        return
+    rows = []
+    for name in ("cheapest", "fastest", "smallest"):
+        at = getattr(sized, name)
+        if at is None:
+            continue
+        option = sized.options[at]
+        money, energy = option.money, option.energy
+        even = money.break_even_output_tokens_per_s if money else None
+        rows.append(
+            (
+                name,
+                "–" if money is None else f"{money.usd_per_month:,.0f}",
+                scaled(option.output_tokens_per_s, "tok/s"),
+                "–" if even is None else scaled(even, "tok/s"),
+                number(energy.watts_per_gpu if energy else None),
+                number(energy.kwh_per_month if energy else None),
+                number(energy.kg_co2_per_month if energy else None),
+            )
+        )
+    heads = ("best", "$/month", "output", "breaks even at", "W/GPU", "kWh/month", "kg CO₂/month")
+    print_table(heads, rows, title="estimates of cost and energy")
 
 
 def _print_simulated(sized: Sized) -> None:

@@ -107,7 +107,7 @@ def levers(question: LeverQuestion) -> tuple[Lever, ...]:
     before = float(deployment.per_token_s(passes))
     gains = _overheads(passes, deployment.tokens_per_step, before)
     for change in (*CHANGES, _twice(question)):
-        if _pulled(deployment, change):
+        if is_pulled(deployment, change):
             continue
         try:
             other = deployment_of(question.scenario.model_copy(update=change.fields))
@@ -135,7 +135,7 @@ def _twice(question: LeverQuestion) -> Change:
     return Change("tp_double", "twice the tensor parallelism", {"tp": tp}, cost=cost)
 
 
-def _pulled(deployment: Deployment, change: Change) -> bool:
+def is_pulled(deployment: Deployment, change: Change) -> bool:
     """Return whether a deployment runs in as few bits already, or with drafts."""
     if "speculation" in change.fields:
         return deployment.speculation is not None or not deployment.spec.mtp_params

@@ -70,6 +70,27 @@ class PriceBook:
     def of(self, accelerator: Accelerator) -> Tariff | None:
         """Return what an accelerator costs; None where no price of the kind is on record, or all
         are older than `most_days`."""
+        tariff = self._on_record(accelerator)
+        return None if tariff is None or self._too_old(tariff) else tariff
+
+    def missing(self, accelerator: Accelerator) -> str:
+        """Return why `of` has no price for an accelerator; empty where it has one."""
+        tariff = self._on_record(accelerator)
+        if tariff is None:
+            where = f" of {self.provider}" if self.provider else ""
+            return f"no {self.kind} price{where} is on record for {accelerator.id}"
+        if self._too_old(tariff):
+            return (
+                f"the price on record for {accelerator.id} is {tariff.age_days} days old "
+                f"({tariff.date}) and not used; accepted: price_days of {tariff.age_days} or more, "
+                f"or usd_per_gpu_hour"
+            )
+        return ""
+
+    def _too_old(self, tariff: Tariff) -> bool:
+        return tariff.age_days is not None and tariff.age_days > self.most_days
+
+    def _on_record(self, accelerator: Accelerator) -> Tariff | None:
         if self.own_usd_per_gpu_hour is not None:
             return Tariff(self.own_usd_per_gpu_hour, "own", None, None, 1)
         part = accelerator.part
@@ -92,8 +113,6 @@ class PriceBook:
             values = sorted(r.usd_per_gpu_hour for r in rows if (r.date or "") == newest)
             price_row = (values[len(values) // 2], newest or None, len({r.provider for r in rows}))
         age = self._age(price_row[1])
-        if age is not None and age > self.most_days:
-            return None
         return Tariff(price_row[0], self.kind, price_row[1], age, price_row[2])
 
     def _age(self, day: str | None) -> int | None:

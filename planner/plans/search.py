@@ -101,15 +101,7 @@ def _search_accelerator(
         result.refuse(accelerator.id, str(error))
         return
     tariff = question.prices.of(accelerator)
-    groups: dict[tuple[str | None, str, str], list[Sampled]] = defaultdict(list)
-    for option in options(question.spec, accelerator, axes):
-        sample = option if isinstance(option, Refused) else _sampled(question, option)
-        if isinstance(sample, Refused):
-            result.refuse(sample.gpu, sample.reason)
-            continue
-        one = sample.deployment
-        engine = one.engine.id if one.engine.id != "neutral" else None
-        groups[engine, one.weights, one.formats.kv.id].append(sample)
+    groups = _grouped(question, accelerator, axes, result)
     disaggregated = question.request.disaggregated
     if question.request.of_percentiles:
         disaggregated = False  # the schedule of workers for prompts is not simulated
@@ -118,11 +110,38 @@ def _search_accelerator(
         curves = shared_curves([sample for _, sample in samples])
         for (engine, sample), curve in zip(samples, curves, strict=True):
             _add(question, sized(question, sample.deployment, engine, None, curve, tariff), result)
-    if disaggregated is not False:
-        for (engine, *_), group in groups.items():
+    for (engine, *_), group in groups.items():
+        if serves(group[0].deployment) if disaggregated is None else disaggregated:
             for paired in apart(question, group, engine, tariff, result.refuse):
                 result.evaluated += paired.pairs - 1
                 _add(question, paired.candidate, result)
+
+
+Groups = dict[tuple[str | None, str, str], list[Sampled]]
+"""Options by engine and by formats of weights and cache."""
+
+
+def _grouped(question: Question, accelerator: Accelerator, axes: Axes, result: Searched) -> Groups:
+    """Return the options of an accelerator that can be run; others are refused."""
+    groups: Groups = defaultdict(list)
+    for option in options(question.spec, accelerator, axes):
+        sample = option if isinstance(option, Refused) else _sampled(question, option)
+        if isinstance(sample, Refused):
+            result.refuse(sample.gpu, sample.reason)
+            continue
+        one = sample.deployment
+        engine = one.engine.id if one.engine.id != "neutral" else None
+        groups[engine, one.weights, one.formats.kv.id].append(sample)
+    return groups
+
+
+def serves(deployment: Deployment) -> bool:
+    """Return whether workers for prompts are tried: under engines that were measured serving.
+
+    Those that were measured in a benchmark's loop alone run on one machine and have no such thing.
+    """
+    measured = deployment.engine.measured
+    return not measured or "serving" in measured
 
 
 def _sampled(question: Question, deployment: Deployment) -> Sampled | Refused:

@@ -16,7 +16,13 @@ from planner.models.spec import Note
 from planner.plans.candidate import Candidate, feeding_workers, sized
 from planner.plans.columns import columns
 from planner.plans.curves import Curve, whole_loads
-from planner.plans.money import break_even_output_tokens_per_s, power_w, token_prices
+from planner.plans.money import (
+    IDLE_SHARE,
+    MEMORY_BOUND_SHARE,
+    break_even_output_tokens_per_s,
+    power_w,
+    token_prices,
+)
 from planner.plans.question import Question
 from planner.plans.serving import answer_serving, clients_of, room_of, serving_notes, under_load
 from planner.plans.sized import Energy, GpuCount, Money, Prefill, SizedOption
@@ -178,7 +184,7 @@ def spelled_out(question: Question, candidate: Candidate) -> SizedOption:
         money=_money(question, candidate, gpus, serving, figures),
         energy=_energy(question, candidate, gpus, serving, figures),
         scenario=scenario,
-        notes=note_answers(_notes(candidate, scenario)),
+        notes=note_answers(_notes(question, candidate, scenario)),
     )
 
 
@@ -327,13 +333,24 @@ def _energy(
     )
 
 
-def _notes(candidate: Candidate, scenario: Scenario) -> list[Note]:
-    deployment = candidate.deployment
+def _notes(question: Question, candidate: Candidate, scenario: Scenario) -> list[Note]:
+    deployment, tariff = candidate.deployment, candidate.tariff
     notes = [n for n in deployment.notes if n not in deployment.spec.notes]
     notes += serving_notes(scenario, deployment)
-    if candidate.tariff is not None and candidate.tariff.warning:
-        notes.append(Note("old_price", candidate.tariff.warning))
+    if tariff is None:
+        notes.append(Note("no_price", question.prices.missing(deployment.accelerator)))
+    elif tariff.warning:
+        notes.append(Note("old_price", tariff.warning))
+    if deployment.accelerator.tdp_w is not None:
+        notes.append(POWER)
     return notes
+
+
+POWER = Note(
+    "power_estimated",
+    f"power is estimated from TDP and utilisation, between {IDLE_SHARE:.0%} idle and "
+    f"{MEMORY_BOUND_SHARE:.0%} to 100% at work (assumed): no measured power is on record",
+)
 
 
 def summary(candidate: Candidate, gpus: int, workers: int, serving: answer.Serving) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from planner import plan
 from planner.deployment import Deployment, Options, deploy
 from planner.engines.settings import DEFAULTS
 from planner.hw import get_accelerator
@@ -17,11 +19,14 @@ from planner.plans.apart import PromptWorkers, apart, least_gpus
 from planner.plans.candidate import Candidate, sized
 from planner.plans.curves import DecodeAlone, Sampled, decoding_alone, shared_curves
 from planner.plans.question import Question
+from planner.plans.recommend import recommend
 from planner.plans.request import RecommendationRequest
 from planner.plans.search import search
 from planner.step.coefficients import COLUMNS, kernel_table
 from planner.step.model_steps import decode_kernels, prompt_kernels
 from planner.step.parallel import Sharding
+from tests.models.gguf_headers import write
+from tests.models.test_gguf import LLAMA_KEYS, llama_tensors
 
 DENSE = "meta-llama/Llama-3.1-70B-Instruct"
 MOE = "openai/gpt-oss-120b"
@@ -172,3 +177,55 @@ def test_formats_that_are_equal_hash_alike() -> None:
     assert hash(same) == hash(spec.formats(None))
     assert same == spec.formats(None)
     assert same != other
+
+
+def gguf(folder: Path) -> str:
+    """Llama-3-8B as llama.cpp's Q4_K_M stores it."""
+    path = folder / "Meta-Llama-3-8B.Q4_K_M.gguf"
+    return str(write(path, "llama", LLAMA_KEYS, llama_tensors(), general__file_type=15))
+
+
+@pytest.mark.parametrize("gpu", ["rtx-4090", "h100-sxm5", "mi300x"])
+def test_a_gguf_file_chooses_llama_cpp(gpu: str, tmp_path: Path) -> None:
+    """On accelerators that other engines run on, too; no workers for prompts, which it lacks."""
+    asked = question(gguf(tmp_path), gpu=[gpu], concurrency_in_all=4, isl=1000)
+    searched = search(asked)
+    candidates = [*searched.meeting, *searched.missing]
+    assert candidates
+    assert {c.engine for c in candidates} == {"llama.cpp"}
+    assert {c.deployment.weights for c in candidates} == {"q4_k_m"}
+    assert not any(c.feeding for c in candidates)
+
+
+def test_a_gguf_file_is_recommended_from_end_to_end(tmp_path: Path) -> None:
+    """Nearly 5 GB of weights on one card of 24 GB; the answer is what `plan` says of it."""
+    path = gguf(tmp_path)
+    request = RecommendationRequest(
+        model=path,
+        gpu=["rtx-4090"],
+        isl=1000,
+        osl=200,
+        concurrency_in_all=4,
+        tpot_ms=50,
+        confirm=False,
+    )
+    result = recommend(request).sized
+    assert result is not None
+    assert result.cheapest is not None
+    option = result.options[result.cheapest]
+    assert (option.engine, option.gpus, option.tp) == ("llama.cpp", 1, 1)
+    answered = plan(option.scenario).serving
+    assert answered is not None
+    assert answered.tpot_s == option.tpot_s
+
+
+def test_an_engine_that_is_named_is_taken_for_a_gguf_file_too(tmp_path: Path) -> None:
+    asked = question(gguf(tmp_path), gpu=["h100-sxm5"], engine="vllm", concurrency_in_all=4)
+    searched = search(asked)
+    assert {c.engine for c in [*searched.meeting, *searched.missing]} <= {"vllm"}
+
+
+def test_a_checkpoint_of_a_server_is_not_llama_cpp_s() -> None:
+    searched = search(question(gpu=["h100-sxm5"], tp=4, pp=1, concurrency_in_all=4))
+    engines = {c.engine for c in [*searched.meeting, *searched.missing]}
+    assert engines == {"vllm", "sglang", "trtllm"}

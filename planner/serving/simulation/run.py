@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,8 +38,17 @@ class Simulator:
         policy = Policy.of(deployment, context, prefix_hit)
         # Short requests beside long ones: more of them may run than of the mean.
         most = min(policy.most_sequences, int(4 * policy.cache_tokens / context) + 8, 2**14)
+        return cls.under(
+            deployment, replace(policy, most_sequences=most), longest, prefix_hit=prefix_hit
+        )
+
+    @classmethod
+    def under(
+        cls, deployment: Deployment, policy: Policy, longest: float, prefix_hit: float = 0.0
+    ) -> Simulator:
+        """Return the simulator under a policy, for requests none longer than `longest`."""
         furthest = longest + 1.0 + policy.tokens_per_step  # the last step may yield more than asked
-        return cls(tables(deployment, most, furthest, prefix_hit), policy)
+        return cls(tables(deployment, policy.most_sequences, furthest, prefix_hit), policy)
 
     def closed(self, requests: RequestList, clients: int) -> Outcome:
         """Return the outcome of clients in a closed loop; arrivals are think times."""
