@@ -202,8 +202,9 @@ def _predictable(
     sets: list[tuple[list[Member], OwnRows]] = []
     impossible: list[Member] = []
     for several in _sets(members):
-        measured = _own_rows(several, shipped)
-        finite = measured.predictable()
+        with np.errstate(all="ignore"):
+            measured = _own_rows(several, shipped)
+            finite = measured.predictable()
         if not finite.all():
             impossible += [one for one, good in zip(several, finite, strict=True) if not good]
             several = [one for one, good in zip(several, finite, strict=True) if good]
