@@ -54,6 +54,7 @@ from api.web.body import BodyPlugin
 from api.web.context import caller
 from api.web.gate import AllowedMethods, Gate
 from api.web.handlers import HANDLERS
+from api.web.tracing import TRACING
 from api.workspace.controllers import LinesController, WorkspaceController
 from api.workspace.service import Workspaces
 
@@ -154,7 +155,10 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     )
     app.state.services = shared
     workshop = app.state.workshop = Workshop(shared)
-    app.state.metrics.watch(lanes)
+    app.state.metrics.watch(shared, app.state.api_keys)
+    if settings.otlp_endpoint:
+        TRACING.start(settings.otlp_endpoint)
+    TRACING.watch(database.engine)
     try:
         calibrations.start()
         workshop.start()
@@ -165,6 +169,7 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
         workshop.stop()
         calibrations.stop()
         lanes.shutdown()
+        TRACING.stop()
         points.close()
         database.close()
 
