@@ -51,6 +51,7 @@ from api.web.body import BodyPlugin
 from api.web.context import caller
 from api.web.gate import AllowedMethods, Gate
 from api.web.handlers import HANDLERS
+from api.web.tracing import TRACING
 from api.workspace.controllers import LinesController, WorkspaceController
 from api.workspace.service import Workspaces
 
@@ -136,12 +137,18 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
     with open_services(settings) as (shared, workshop):
         asyncio.get_running_loop().set_default_executor(shared.lanes)
-        app.state.api_keys = Keys(shared.database, settings.key_cache_s)
+        keys = app.state.api_keys = Keys(shared.database, settings.key_cache_s)
         app.state.services, app.state.workshop = shared, workshop
-        app.state.metrics.watch(shared.lanes)
+        app.state.metrics.watch(shared, keys)
+        if settings.otlp_endpoint:
+            TRACING.start(settings.otlp_endpoint)
+        TRACING.watch(shared.database.engine)
         tidying = asyncio.create_task(keep_tidy(shared))
-        yield
-        tidying.cancel()
+        try:
+            yield
+        finally:
+            tidying.cancel()
+            TRACING.stop()
 
 
 def _importer(settings: Settings) -> Router:

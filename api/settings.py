@@ -107,6 +107,9 @@ class Settings(BaseSettings):
     job_hours: int = Field(24, ge=1, description="how long a finished job is kept [h]")
     pool_size: int = Field(10, ge=1, le=100, description="database connections kept per process")
     idempotency_hours: int = Field(48, ge=1, description="how long an Idempotency-Key counts [h]")
+    otlp_endpoint: str = Field(
+        "", description="where traces go: an OTLP address over HTTP (extra otel); empty is nowhere"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="least severe log line written"
     )

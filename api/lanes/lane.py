@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -37,6 +38,10 @@ class Lane(Executor):
         """Pieces of work that are running or waiting, at most."""
         self.inside = 0
         self.refused = 0
+        self.begun = 0
+        """Pieces of work that got a place."""
+        self.waited_s = 0.0
+        """Time they waited for it, all together [s]."""
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(size, thread_name_prefix=f"lane-{name}")
 
@@ -59,12 +64,18 @@ class Lane(Executor):
                 raise LaneFull(self.name)
             self.inside += 1
         try:
-            future = self._pool.submit(work, *args, **kwargs)
+            future = self._pool.submit(self._begin, time.monotonic(), work, args, kwargs)
         except RuntimeError:  # the service is ending
             self._leave(None)
             raise LaneFull(self.name) from None
         future.add_done_callback(self._leave)
         return future
+
+    def _begin(self, since: float, work: Callable[..., T], args: Any, kwargs: Any) -> T:
+        with self._lock:
+            self.begun += 1
+            self.waited_s += time.monotonic() - since
+        return work(*args, **kwargs)
 
     def _leave(self, _future: Future[Any] | None) -> None:
         with self._lock:

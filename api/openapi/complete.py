@@ -164,7 +164,7 @@ def _describe_success(
             for kind in handler.opt.get("produces", (JSON,))
         }
     elif streams := handler.opt.get("streams"):
-        response["content"] = {key: {"schema": BINARY} for key in streams}
+        response["content"] = {key: {"schema": {} if key == JSON else BINARY} for key in streams}
     elif operation["operationId"] == "metrics":
         response["content"] = {"text/plain": {"schema": {"type": "string"}}}
     headers: Schema = {}

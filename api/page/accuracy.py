@@ -13,9 +13,9 @@ from planner.accuracy.report import errors
 from planner.fitting.committed import committed_rows
 from planner.pictures.accuracy import accuracy_chart
 from planner.runs.predict import Prediction, predict
-from planner.runs.rows import Row
+from planner.runs.rows import Kind, Row
 
-QUANTITIES = {
+QUANTITIES: dict[str, tuple[Kind, str, str, str]] = {
     "tpot_ms": ("serving", "tpot_ms", "ms", "TPOT of servers"),
     "ttft_ms": ("serving", "ttft_ms", "ms", "TTFT of servers"),
     "decode": ("decode", "value", "tokens/s or ms", "decode at a known batch"),

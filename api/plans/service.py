@@ -14,6 +14,7 @@ from api.plans.work import RecommendationWork, SweepWork, answer_recommendation,
 from api.services import Services
 from api.web.call import call_planner
 from api.web.problem import over_limit, rejected
+from api.web.tracing import TRACING
 from planner.answer import Plan
 from planner.hw import get_accelerator
 from planner.models import get_model
@@ -60,7 +61,10 @@ class Plans:
         points = len(scenario.batch or [1]) * len(scenario.context or [1])
         if points > most:
             raise over_limit("batch", points, most, "PLANNER_MAX_PLAN_POINTS")
-        with self.calibrated(self.names.workspace):
+        with (
+            TRACING.span("plan", model=label(scenario.model), points=points),
+            self.calibrated(self.names.workspace),
+        ):
             return self.names.plan(scenario, advice)[0]
 
     def sweep(self, request: SweepRequest, kind: str) -> bytes:

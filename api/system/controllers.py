@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Any, Literal
 
 from litestar import Controller, Request, Response, get
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
 
+from api.lanes import LaneFull
 from api.services import services
 from api.settings import Settings
-from api.system.health import check_ready
+from api.store import Database
+from api.store.tables import JobRow
+from api.system.health import PATIENCE_S, check_ready
 from api.system.metrics import MEDIA_TYPE
 from api.web.context import caller
 from planner.answer import Answer, Editions
@@ -54,7 +61,12 @@ class SystemController(Controller):
     @get("/metrics", operation_id="metrics", opt={"any_media": True})
     async def metrics(self, request: AnyRequest) -> Response[str]:
         """Return Prometheus metrics of this process."""
-        text = request.app.state.metrics.text()
+        metrics, application = request.app.state.metrics, services(request)
+        with suppress(SQLAlchemyError, OSError, TimeoutError, LaneFull):  # the last count stays
+            async with asyncio.timeout(PATIENCE_S):
+                loop, lane = asyncio.get_running_loop(), application.lanes["probe"]
+                metrics.jobs = await loop.run_in_executor(lane, job_counts, application.database)
+        text = metrics.text()
         return Response(text, headers={"content-type": MEDIA_TYPE})
 
     @get("/v1/about", operation_id="about", sync_to_thread=True, opt=COMPUTE)
@@ -64,6 +76,13 @@ class SystemController(Controller):
         limits = application.settings.model_dump(include=LIMITS)
         with application.calibrations.used(caller(request).workspace):
             return About(version=version(), editions=current_editions(), limits=limits)
+
+
+def job_counts(database: Database) -> dict[tuple[str, str], int]:
+    """Return how many jobs are kept, of all workspaces, by kind and state."""
+    query = select(JobRow.kind, JobRow.state, func.count()).group_by(JobRow.kind, JobRow.state)
+    with database.reading() as session:
+        return {(kind, state): count for kind, state, count in session.execute(query)}
 
 
 def version() -> str:

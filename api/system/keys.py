@@ -25,6 +25,8 @@ class Keys:
         """Open the keys of a store; a valid one is not looked up again for `cached_s` seconds."""
         self.database = database
         self.cached_s = cached_s
+        self.hits = 0
+        self.misses = 0
         self._known: dict[str, tuple[Caller, float]] = {}
 
     def create(self, workspace: str, name: str, scope: AccessScope) -> tuple[str, str]:
@@ -38,7 +40,15 @@ class Keys:
     def cached(self, key: str) -> Caller | None:
         """Return whom a key lets in, if that was looked up a moment ago."""
         caller, until = self._known.get(_hash(key), (None, 0.0))
-        return caller if time.monotonic() < until else None
+        if time.monotonic() < until:
+            self.hits += 1
+            return caller
+        self.misses += 1
+        return None
+
+    def __len__(self) -> int:
+        """Keys that are remembered."""
+        return len(self._known)
 
     def find(self, key: str) -> Caller | None:
         """Return whom a key lets in, None if it is unknown or revoked."""

@@ -16,6 +16,7 @@ from api.web.bodies import Body, is_expected
 from api.web.context import client_of
 from api.web.outgoing import Outgoing
 from api.web.problem import MEDIA_TYPE, Problem
+from api.web.tracing import TRACING
 
 log = structlog.get_logger("api.access")
 
@@ -51,14 +52,18 @@ class Gate:
         body = Body(receive, self.settings.body_timeout_s, expected=is_expected(headers))
         out = Outgoing(send, scope, body, headers.get(b"accept-encoding", b"").decode("latin-1"))
         out.headers.append((b"x-request-id", ident.encode()))
-        try:
-            problem = self._refusal(scope, headers)
-            if problem is None:
-                await app(scope, body, lambda message: out.send(self._allowing(scope, message)))
-            else:
-                await _refuse(problem, ident, scope["path"], out.send)
-        finally:
-            self._record(scope, out.status or 499, time.perf_counter() - began)
+        with TRACING.request(scope["method"], headers) as span:
+            try:
+                problem = self._refusal(scope, headers)
+                if problem is None:
+                    await app(scope, body, lambda message: out.send(self._allowing(scope, message)))
+                else:
+                    await _refuse(problem, ident, scope["path"], out.send)
+            finally:
+                status = out.status or 499
+                self._record(scope, status, time.perf_counter() - began)
+                if span is not None:
+                    _describe(span, scope, status)
 
     def _refusal(self, scope: Any, headers: dict[bytes, bytes]) -> Problem | None:
         """Return what is wrong with the head of a request."""
@@ -105,6 +110,14 @@ class Gate:
             workspace=caller.workspace if caller else None,
             key_id=caller.key_id if caller else None,
         )
+
+
+def _describe(span: Any, scope: Any, status: int) -> None:
+    route = scope.get("path_template") or "unmatched"
+    span.update_name(f"{scope['method']} {route}")
+    span.set_attribute("http.route", route)
+    span.set_attribute("http.response.status_code", status)
+    span.set_attribute("planner.request_id", scope["planner_request_id"])
 
 
 MOST_HEADER_BYTES = 32_768

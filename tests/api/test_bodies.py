@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.api.conftest import CARD, CONFIG, QUESTION, RESULTS, Client
+from tests.api.record import record
 from tests.api.test_errors import check
 
 JSON = {"Content-Type": "application/json"}
@@ -77,8 +78,9 @@ def mutants(seed: int, count: int) -> list[tuple[str, bytes]]:
     return response
 
 
-@pytest.mark.parametrize("count", [500, pytest.param(5_000, marks=pytest.mark.slow)])
-def test_malformed_bodies_are_never_a_defect(shared: Client, count: int) -> None:
+@pytest.mark.parametrize("count", [500, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.reliability
+def test_malformed_bodies_are_never_a_defect(shared: Client, shared_url: str, count: int) -> None:
     seen: dict[int, int] = {}
     for path, body in mutants(count, count):
         response = shared.post(path, content=body, headers=JSON)
@@ -86,6 +88,7 @@ def test_malformed_bodies_are_never_a_defect(shared: Client, count: int) -> None
         if response.status_code >= 400:
             assert response.status_code in {400, 409, 413, 422}, (path, body[:200], response.text)
             check(response, response.status_code)
+    record("mutated bodies", shared_url, **{str(status): n for status, n in sorted(seen.items())})
     assert seen[400] > count / 10
     assert seen[422] > count / 20
 

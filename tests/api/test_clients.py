@@ -42,11 +42,10 @@ def test_a_call_takes_what_an_earlier_one_answered() -> None:
     assert resolved(call, answers) == {"x_id": "7", "y": "plain", "z": "a"}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    directory = tmp_path_factory.mktemp("clients")
-    url = f"sqlite:///{directory / 'planner.db'}"
-    with serving(url, directory / "log") as started:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    url = f"sqlite:///{tmp_path / 'planner.db'}"
+    with serving(url, tmp_path / "log") as started:
         yield started
 
 
@@ -150,7 +149,8 @@ def typescript(document: dict[str, Any], base: str) -> str:
         "const called: string[] = [];",
         "const pause = () => new Promise((done) => setTimeout(done, 200));",
         "function good<T>(name: string, answer: { response: Response; data?: T }): T {",
-        "  if (!answer.response.ok) throw new Error(`${name}: ${answer.response.status}`);",
+        "  const failure = `${name}: ${answer.response.status} ${JSON.stringify(answer)}`;",
+        "  if (!answer.response.ok) throw new Error(failure.slice(0, 500));",
         "  called.push(name);",
         "  return answer.data as T;",
         "}",

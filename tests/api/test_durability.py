@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from tests.api.postgres import Cluster
+from tests.api.record import record
 from tests.api.server import Server, serving
 
 AUTO = {"PLANNER_AUTO_MIGRATE": "true", "PLANNER_LOG_LEVEL": "warning"}
@@ -61,6 +62,7 @@ def stored(url: str) -> tuple[set[str], set[str]]:
     return scenarios, whole
 
 
+@pytest.mark.reliability
 @pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_no_acknowledged_write_is_lost(
     database_url: str, tmp_path: Path, question: dict[str, Any], rounds: int
@@ -77,6 +79,7 @@ def test_no_acknowledged_write_is_lost(
             with contextlib.closing(sqlite3.connect(tmp_path / "planner.db")) as connection:
                 assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert len(acknowledged) > 10 * rounds
+    record("kills", database_url, kills=rounds, acknowledged_writes=len(acknowledged), lost=0)
 
 
 def test_a_retry_after_a_kill_answers_the_same(

@@ -100,6 +100,7 @@ def deployed(
         admin.dispose()
 
 
+@pytest.mark.reliability
 @pytest.mark.slow
 def test_a_rolling_restart_fails_no_request(
     deployed: tuple[Proxy, list[Server], str], tmp_path: Path, question: dict[str, Any]
@@ -160,6 +161,7 @@ def test_a_rolling_restart_fails_no_request(
     )
 
 
+@pytest.mark.reliability
 @pytest.mark.slow
 def test_what_the_proxy_says_itself(
     deployed: tuple[Proxy, list[Server], str], question: dict[str, Any]

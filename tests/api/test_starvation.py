@@ -27,6 +27,7 @@ ENVIRONMENT = {
 }
 
 
+@pytest.mark.reliability
 @pytest.mark.slow
 def test_slow_work_leaves_plans_quick(
     database_url: str, tmp_path: Path, question: dict[str, Any]

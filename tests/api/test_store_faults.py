@@ -60,6 +60,7 @@ def limit_files(server: Server, size: int) -> None:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
+@pytest.mark.reliability
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_full_disk_is_503_and_loses_nothing(
@@ -115,6 +116,7 @@ def status(server: Server, path: str) -> int:
     return httpx.get(f"{server.base}{path}", timeout=30).status_code
 
 
+@pytest.mark.reliability
 @pytest.mark.slow
 def test_a_postgres_that_is_stopped_and_started(
     on_postgres: Server, own_cluster: Cluster, question: dict[str, Any]
@@ -147,6 +149,7 @@ def postgres_processes(own: Any) -> list[int]:
     return [main, *map(int, children)]
 
 
+@pytest.mark.reliability
 @pytest.mark.slow
 def test_a_frozen_postgres_stops_no_plan(
     on_postgres: Server, own_cluster: Cluster, question: dict[str, Any]
@@ -182,6 +185,7 @@ def test_a_frozen_postgres_stops_no_plan(
     )
 
 
+@pytest.mark.reliability
 @pytest.mark.slow
 def test_a_storm_of_clients_is_answered_or_told_to_wait(
     database_url: str, tmp_path: Path, question: dict[str, Any]

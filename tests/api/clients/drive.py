@@ -81,9 +81,8 @@ def main() -> None:
             assert answer.parsed is not None, call["operation"]
             # What was read is what was sent, but for what the model does not name.
             parsed = answer.parsed
-            answers[call["operation"]] = (
-                parsed if isinstance(parsed, types.File) else parsed.to_dict()
-            )
+            plain = parsed.to_dict() if hasattr(parsed, "to_dict") else parsed
+            answers[call["operation"]] = plain
         called.append(call["operation"])
     assert not modules, f"never called: {sorted(modules)}"
     print(json.dumps(called))  # noqa: T201
