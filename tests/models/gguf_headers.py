@@ -87,3 +87,54 @@ def experts(block: str, hidden: int, width: int, count: int, kind: GGMLQuantizat
         (f"{block}.ffn_up_exps.weight", (count, width, hidden), kind),
         (f"{block}.ffn_down_exps.weight", (count, hidden, width), kind),
     ]
+
+
+def llama_tensors() -> Tensors:
+    """Llama-3-8B as llama.cpp's Q4_K_M stores it: more bits for v and down in half the layers."""
+    tensors: Tensors = [
+        ("token_embd.weight", (128256, 4096), Q4_K),
+        ("output_norm.weight", (4096,), F32),
+        ("output.weight", (128256, 4096), Q6_K),
+        ("rope_freqs.weight", (64,), F32),
+    ]
+    for layer in range(32):
+        more = Q6_K if layer % 2 else Q4_K
+        block = f"blk.{layer}"
+        tensors += attention(block, 4096, 4096, 1024, Q4_K, more)
+        tensors += [(f"{block}.ffn_norm.weight", (4096,), F32)]
+        tensors += mlp(block, 4096, 14336, Q4_K, down=more)
+    return tensors
+
+
+LLAMA_KEYS = {
+    "block_count": 32,
+    "context_length": 8192,
+    "embedding_length": 4096,
+    "feed_forward_length": 14336,
+    "attention.head_count": 32,
+    "attention.head_count_kv": 8,
+    "vocab_size": 128256,
+    "rope.dimension_count": 128,
+}
+
+
+def sizes(layers: int, hidden: int, width: Any, heads: int, kv_heads: Any, **more: Any) -> Any:
+    return {
+        "block_count": layers,
+        "context_length": 131072,
+        "embedding_length": hidden,
+        "feed_forward_length": width,
+        "attention.head_count": heads,
+        "attention.head_count_kv": kv_heads,
+        **more,
+    }
+
+
+def ssm(kernel: int, inner: int, state: int, rank: int, groups: int | None = None) -> Any:
+    keys = {
+        "ssm.conv_kernel": kernel,
+        "ssm.inner_size": inner,
+        "ssm.state_size": state,
+        "ssm.time_step_rank": rank,
+    }
+    return keys if groups is None else {**keys, "ssm.group_count": groups}

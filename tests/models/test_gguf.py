@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from planner.models.gguf import import_gguf
-from planner.models.reader import ConfigError
 from tests.models.gguf_headers import (
     BF16,
     F32,
+    LLAMA_KEYS,
     MXFP4,
     Q4_0,
     Q4_K,
@@ -19,39 +19,11 @@ from tests.models.gguf_headers import (
     Tensors,
     attention,
     experts,
+    llama_tensors,
     mlp,
     total_bytes,
     write,
 )
-
-
-def llama_tensors() -> Tensors:
-    """Llama-3-8B as llama.cpp's Q4_K_M stores it: more bits for v and down in half the layers."""
-    tensors: Tensors = [
-        ("token_embd.weight", (128256, 4096), Q4_K),
-        ("output_norm.weight", (4096,), F32),
-        ("output.weight", (128256, 4096), Q6_K),
-        ("rope_freqs.weight", (64,), F32),
-    ]
-    for layer in range(32):
-        more = Q6_K if layer % 2 else Q4_K
-        block = f"blk.{layer}"
-        tensors += attention(block, 4096, 4096, 1024, Q4_K, more)
-        tensors += [(f"{block}.ffn_norm.weight", (4096,), F32)]
-        tensors += mlp(block, 4096, 14336, Q4_K, down=more)
-    return tensors
-
-
-LLAMA_KEYS = {
-    "block_count": 32,
-    "context_length": 8192,
-    "embedding_length": 4096,
-    "feed_forward_length": 14336,
-    "attention.head_count": 32,
-    "attention.head_count_kv": 8,
-    "vocab_size": 128256,
-    "rope.dimension_count": 128,
-}
 
 
 def test_llama_counts_as_its_config_does(tmp_path: Path) -> None:
@@ -379,74 +351,3 @@ def test_prediction_layers_are_beside_the_network(tmp_path: Path) -> None:
     counted = [tensor for tensor in tensors if not tensor[0].startswith("blk.2.")]
     assert spec.weights_bytes() == pytest.approx(total_bytes(counted), rel=1e-3)
     assert spec.dtype == "bf16"
-
-
-def test_parts_of_a_split_model_join(tmp_path: Path) -> None:
-    tensors = llama_tensors()
-    half = len(tensors) // 2
-    first = write(tmp_path / "m-00001-of-00002.gguf", "llama", LLAMA_KEYS, tensors[:half])
-    alone = import_gguf(first)
-    assert [note.code for note in alone.notes] == ["gguf_split"]
-    assert alone.total_params == 8030261248 - 128256 * 4096 * (
-        "output.weight" not in {name for name, *_ in tensors[:half]}
-    )
-    write(tmp_path / "m-00002-of-00002.gguf", "llama", {}, tensors[half:])
-    both = import_gguf(first)
-    assert both.id == "m"
-    assert both.weights_bytes() == pytest.approx(total_bytes(tensors), rel=1e-3)
-    assert import_gguf(tmp_path / "m-00002-of-00002.gguf").total_params == both.total_params
-
-
-def test_parameters_that_do_not_add_up_are_noted(tmp_path: Path) -> None:
-    extra = [*llama_tensors(), ("blk.0.adapter.weight", (65536, 4096), Q8_0)]
-    spec = import_gguf(write(tmp_path / "m.gguf", "llama", LLAMA_KEYS, extra))
-    assert [note.code for note in spec.notes] == ["gguf_mismatch"]
-
-
-def test_an_unknown_architecture_is_read_as_a_plain_decoder(tmp_path: Path) -> None:
-    spec = import_gguf(write(tmp_path / "m.gguf", "novel", LLAMA_KEYS, llama_tensors()))
-    assert spec.total_params == 8030261248
-    assert "assumed_architecture" in [note.code for note in spec.notes]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "cannot be read: the file is empty"),
-        (b"not a model", "not a GGUF file"),
-        (b"GGUF", "cut within its header"),
-        (b"GGUF" + (1).to_bytes(4, "little") + bytes(16), "GGUF version 1; accepted: 2, 3"),
-        (b"GGUF" + (3).to_bytes(4, "little") + b"\xff" * 16, "cut within its header"),
-        (b"GGUF" + (3).to_bytes(4, "little") + bytes(16), "general.architecture: missing"),
-    ],
-)
-def test_bad_files_are_named_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
-    path = tmp_path / "broken.gguf"
-    path.write_bytes(content)
-    with pytest.raises(ConfigError, match=message) as raised:
-        import_gguf(path)
-    assert str(raised.value).startswith("broken.gguf: ")
-    assert "\n" not in str(raised.value)
-
-
-def test_a_missing_file_and_a_directory_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"absent\.gguf: cannot be read"):
-        import_gguf(tmp_path / "absent.gguf")
-    (tmp_path / "folder.gguf").mkdir()
-    with pytest.raises(ConfigError, match=r"folder\.gguf: cannot be read"):
-        import_gguf(tmp_path / "folder.gguf")
-
-
-@pytest.mark.parametrize("share", range(4, 2000, 131))
-def test_a_header_cut_anywhere_is_refused(tmp_path: Path, share: int) -> None:
-    whole = write(tmp_path / "whole.gguf", "llama", LLAMA_KEYS, llama_tensors()).read_bytes()
-    path = tmp_path / "cut.gguf"
-    path.write_bytes(whole[: len(whole) * share // 2100])
-    with pytest.raises(ConfigError, match="cut within its header"):
-        import_gguf(path)
-
-
-def test_a_missing_size_names_file_and_field(tmp_path: Path) -> None:
-    keys = {key: value for key, value in LLAMA_KEYS.items() if key != "embedding_length"}
-    with pytest.raises(ConfigError, match=r"m\.gguf: hidden_size.*missing"):
-        import_gguf(write(tmp_path / "m.gguf", "llama", keys, llama_tensors()))

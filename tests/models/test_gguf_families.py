@@ -18,33 +18,13 @@ from tests.models.gguf_headers import (
     attention,
     experts,
     mlp,
+    sizes,
+    ssm,
     total_bytes,
     write,
 )
 
 File = tuple[dict[str, Any], Tensors]
-
-
-def sizes(layers: int, hidden: int, width: Any, heads: int, kv_heads: Any, **more: Any) -> Any:
-    return {
-        "block_count": layers,
-        "context_length": 131072,
-        "embedding_length": hidden,
-        "feed_forward_length": width,
-        "attention.head_count": heads,
-        "attention.head_count_kv": kv_heads,
-        **more,
-    }
-
-
-def ssm(kernel: int, inner: int, state: int, rank: int, groups: int | None = None) -> Any:
-    keys = {
-        "ssm.conv_kernel": kernel,
-        "ssm.inner_size": inner,
-        "ssm.state_size": state,
-        "ssm.time_step_rank": rank,
-    }
-    return keys if groups is None else {**keys, "ssm.group_count": groups}
 
 
 def moe(count: int, top_k: int, width: int | None = None) -> Any:
