@@ -11,6 +11,7 @@ import numpy as np
 from planner.calibration import Calibration, Speculation, Subject, current, subject_of
 from planner.calibration.speculation import speculate
 from planner.engines.cache_formats import cache_format
+from planner.engines.conditions import condition_notes, conditions_of
 from planner.engines.memory import Memory, plan_memory
 from planner.engines.notes import memory_notes
 from planner.engines.profiles import Engine, get_engine
@@ -24,6 +25,7 @@ from planner.precision import get_format
 from planner.roofline import Array, Numeric
 from planner.scenario import Scenario, SpeculationOptions
 from planner.step.buffers import Into, fresh, prefixed
+from planner.step.conditions import PLAIN, Conditions, without_graphs
 from planner.step.evaluator import Step
 from planner.step.figures import StepPoints
 from planner.step.limits import DecodeLimits, limits
@@ -74,6 +76,8 @@ class Deployment:
     weights: str
     """Weight format as stated in the answer: the one of the options, or the checkpoint's."""
     notes: tuple[Note, ...]
+    conditions: Conditions = PLAIN
+    """What the engine's settings change of a step."""
     speculation: Speculation | None = None
     """Tokens drafted and accepted a step; None where every step yields one token."""
 
@@ -87,6 +91,7 @@ class Deployment:
             self.formats,
             self.calibration.routing_spread,
             prompt=True,
+            conditions=self.conditions,
         )
         return step.reaching(self.calibration.efficiency(step.items, self.subject, "prompt"))
 
@@ -151,6 +156,9 @@ class Deployment:
     def calibrated(self, calibration: Calibration, subject: Subject) -> Deployment:
         """Return the same deployment reaching what a calibration says of a subject."""
         efficiency = calibration.efficiency(self.step.items, subject, "decode")
+        if self.conditions.eager_layer_s:
+            eager = self.conditions.eager_layer_s
+            efficiency = without_graphs(efficiency, self.step.items, eager)
         step = self.step.reaching(efficiency)
         return replace(self, subject=subject, calibration=calibration, step=step)
 
@@ -225,7 +233,10 @@ def _deployed(
     sharding.check(spec)
     weights = spec.weights_name(options.weights)
     formats = _formats(spec, weights, engine, options)
-    step = model_step(spec, accelerator, sharding, formats, calibration.routing_spread)
+    conditions = conditions_of(spec, engine, options.settings)
+    step = model_step(
+        spec, accelerator, sharding, formats, calibration.routing_spread, conditions=conditions
+    )
     loaded = spec.drafting() if options.drafts else spec
     memory = plan_memory(
         loaded,
@@ -249,11 +260,13 @@ def _deployed(
         calibration=calibration,
         memory=memory,
         weights=weights,
+        conditions=conditions,
         notes=(
             *spec.notes,
             *step.notes,
             *_domain_note(accelerator, sharding, options.settings.nodes),
             *memory_notes(spec, sharding, memory, options.settings, options.kv),
+            *condition_notes(spec, conditions),
             *_figure_notes(accelerator, step, sharding),
             *support_notes(engine, options.engine_version, accelerator),
         ),

@@ -18,11 +18,8 @@ def memory_notes(
         _layout(spec, memory, kv),
         _length(memory),
         _pool(memory, settings),
-        _host_layers(spec, settings),
-        _shared_tokens(settings),
         _offload(settings),
         _adapters(memory, settings),
-        _graphs(settings),
     )
     return tuple(note for note in notes if note)
 
@@ -78,28 +75,6 @@ def _pool(memory: Memory, settings: MemorySettings) -> Note | None:
     )
 
 
-def _host_layers(spec: ModelSpec, settings: MemorySettings) -> Note | None:
-    layers = settings.layers_on_gpu
-    if layers is None or layers > spec.layers:
-        return None
-    return Note(
-        "layers_on_host",
-        f"layers_on_gpu: {spec.layers - min(layers, spec.layers)} of {spec.layers} layers and the "
-        f"head stay in host memory, whose speed is not modelled: times are those of a GPU that "
-        f"holds all",
-    )
-
-
-def _shared_tokens(settings: MemorySettings) -> Note | None:
-    if (settings.decode_cp or 1) == 1:
-        return None
-    return Note(
-        "decode_cp_memory_only",
-        "decode_cp: the cache is shared out among ranks; times are those of ranks that read it "
-        "whole, and are too long where it binds",
-    )
-
-
 def _offload(settings: MemorySettings) -> Note | None:
     if not settings.kv_offload_bytes:
         return None
@@ -114,17 +89,7 @@ def _adapters(memory: Memory, settings: MemorySettings) -> Note | None:
     if settings.lora is None:
         return None
     return Note(
-        "adapters",
+        "adapters_held",
         f"lora: adapters take {memory.adapter_bytes_per_gpu / 1e9:.2f} GB per GPU, routed experts "
-        f"without; their products are not timed",
-    )
-
-
-def _graphs(settings: MemorySettings) -> Note | None:
-    if settings.graphs != "off":
-        return None
-    return Note(
-        "graphs_not_timed",
-        "graphs: without them launches take longer than the calibrated times, which are of "
-        "captured graphs",
+        f"without",
     )

@@ -71,6 +71,12 @@ class Engine:
     half where sequences may be, as they are half done on average [-]."""
     graph_sequences: int = 0
     """Largest batch that runs as a CUDA graph; 0 where none is captured [-]."""
+    eager_layer_s: float = 0.0
+    """What each layer takes longer where no graph is captured [s]."""
+    host_bytes_per_s: float = 0.0
+    """Bandwidth of host memory, for layers that are kept there [byte/s]."""
+    host_flops_per_s: float = 0.0
+    """What the host computes for them [FLOP/s]."""
     kv_by_weights: Mapping[str, str] = field(default_factory=dict)
     """Cache format by weight format, where it is not `kv_default`."""
     kv_default: str | None = None

@@ -13,6 +13,14 @@ from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, group_kernels
 from planner.roofline import Array, Numeric
 from planner.step.coefficients import Layout
+from planner.step.conditions import (
+    PLAIN,
+    Conditions,
+    adapter_kernels,
+    partly_on_host,
+    shared_caches,
+    sharing,
+)
 from planner.step.evaluator import Step, make_step
 from planner.step.figures import StepPoints
 from planner.step.parallel import Sharding, collectives
@@ -46,6 +54,7 @@ def model_step(
     formats: Formats,
     routing_spread: float = 0.0,
     prompt: bool = False,
+    conditions: Conditions = PLAIN,
 ) -> Step:
     """Return a decode step of a model, or its prompt step, at datasheet rates.
 
@@ -53,7 +62,14 @@ def model_step(
     """
     kernels = prompt_kernels(spec, formats) if prompt else decode_kernels(spec, formats)
     sent, layout = collectives(spec, sharding), Layout(spec.layers, spec.hidden)
-    return make_step(kernels, sent, sharding, accelerator, layout, routing_spread)
+    if conditions.decode_cp > 1 and not prompt:
+        kernels = shared_caches(kernels, conditions.decode_cp)
+        sent = (*sent, *sharing(spec, sharding, conditions.decode_cp))
+    if conditions.adapters:
+        kernels = (*kernels, *adapter_kernels(spec, conditions.adapters, conditions.rank))
+    step = make_step(kernels, sent, sharding, accelerator, layout, routing_spread)
+    on_host = conditions.host_layers or conditions.host_head
+    return partly_on_host(step, conditions) if on_host else step
 
 
 def prompt_context(

@@ -106,7 +106,7 @@ def test_ranks_share_the_tokens_of_a_latent() -> None:
     latent = {"model": "deepseek-ai/DeepSeek-V3", "gpu": "h200-sxm", "tp": 8}
     alone, shared = memory(**latent), memory(**latent, decode_cp=8)
     assert shared.kv_pool_tokens == pytest.approx(8 * (alone.kv_pool_tokens or 0), rel=1e-3)
-    assert "decode_cp_memory_only" in notes(**latent, decode_cp=8)
+    assert "decode_cp" in notes(**latent, decode_cp=8)
 
 
 def test_adapters_are_held_beside_the_weights() -> None:
