@@ -136,12 +136,13 @@ def test_only_layers_wait() -> None:
 
 @pytest.mark.parametrize("field", ["lora", "decode_cp", "graphs", "layers_on_gpu"])
 def test_every_setting_that_costs_time_costs_it_in_plans(field: str) -> None:
-    fields: dict[str, Any] = {
+    every: dict[str, dict[str, Any]] = {
         "lora": {"model": LLAMA, "lora": {"adapters": 2, "rank": 8}},
         "decode_cp": {"model": R1, "gpu": "h200-sxm", "tp": 8, "decode_cp": 4},
         "graphs": {"model": LLAMA, "graphs": "off"},
         "layers_on_gpu": {"model": LLAMA, "engine": "llama.cpp", "layers_on_gpu": 16},
-    }[field]
+    }
+    fields = every[field]
     scenario = {"gpu": "h100-sxm5", "engine": "vllm", "batch": [1], "context": [8192], **fields}
     bare = {name: value for name, value in scenario.items() if name != field}
     with_it, without = (plan(Scenario(**each)).points[0].tpot_s.p50 for each in (scenario, bare))
