@@ -25,7 +25,7 @@ MANY = ("gemm", "gemv", "attention")
 WAYS = ("naive", "tiled", "fused")
 EXAMPLES = """\b
 Examples:
-  planner kernels llama-3.1-70b-instruct --gpu h100-sxm5 --batch 64
+  planner kernels llama-3.1-70b-instruct --gpu h100-sxm5 --batch 64 --tp 4
   planner kernels llama-3.1-70b-instruct --gpu h100-sxm5 --prefill --context 8k
   planner kernels --gpu h100-sxm5 --gemm 4096,4096,4096
   planner kernels --gpu h100-sxm5 --attention fused --context 8k
@@ -50,6 +50,7 @@ def typed_options(function: Any) -> Any:
 @click.option("--batch", type=Whole(1, 2**20), default=1, help="Sequences.")
 @click.option("--context", type=Whole(1, 2**30), default=8192, help="Tokens of each: 8k.")
 @click.option("--prefill", is_flag=True, help="The kernels of a prompt instead of a decode step.")
+@click.option("--tp", type=Whole(1, 1024), default=1, help="Tensor-parallel ranks of MODEL.")
 @weights_option
 @kv_option
 @typed_options
@@ -70,6 +71,7 @@ def command(
     batch: int,
     context: int,
     prefill: bool,
+    tp: int,
     weights: str | None,
     kv: str | None,
     attention: str | None,
@@ -106,7 +108,7 @@ def command(
 
     spec = get_model(model)
     phase: Phase = "prefill" if prefill else "decode"
-    placed = place(spec, accelerator, spec.formats(weights, kv), batch, context, phase)
+    placed = place(spec, accelerator, spec.formats(weights, kv), batch, context, phase, tp)
     if as_json:
         print_json(placed)
         return
@@ -166,6 +168,10 @@ def _gain(advice: str) -> str:
     return advice.partition("up to ")[2].partition(" ")[0]
 
 
+def _rank(tp: int) -> str:
+    return "" if tp == 1 else f", on one of {tp} ranks"
+
+
 def _print_placed(result: Roofline) -> None:
     ridges = {one.format: one.ridge_point for one in result.kernels}
     total = (
@@ -200,7 +206,8 @@ def _print_placed(result: Roofline) -> None:
             total,
         ],
         title=f"{result.model} on {result.gpu}, {result.phase} at batch {result.batch:,}, context "
-        f"{result.context:,}: kernels of one layer of each kind, the sum over all layers",
+        f"{result.context:,}{_rank(result.tp)}: kernels of one layer of each kind, the sum "
+        "over all layers",
         legend="ridge "
         + ", ".join(f"{name} {number(ridge)}" for name, ridge in ridges.items())
         + f" FLOP/byte; {HELPS.partition('; ')[2]}",
