@@ -334,6 +334,8 @@ class Kernel:
 
     Not part of a step's compulsory bytes, in which they stay in the last-level cache; a kernel
     placed on its own moves them, at two bytes a value in 16 bits."""
+    whole_values_per_token: float = 0.0
+    """Of these, values that every tensor-parallel rank moves whole [value/token]."""
     launches: float = 1.0
     flops_per_token: float = 0.0
     flops_per_cached: float = 0.0
@@ -356,6 +358,7 @@ class Kernel:
         return replace(
             self,
             activation_values_per_token=self.activation_values_per_token * layers,
+            whole_values_per_token=self.whole_values_per_token * layers,
             launches=self.launches * layers,
             flops_per_token=self.flops_per_token * layers,
             flops_per_cached=self.flops_per_cached * layers,

@@ -19,6 +19,7 @@ from planner.step.ridges import ridges
 from planner.step.typed import KERNELS, TILE, typed_kernel
 from planner.units import number, scaled, seconds
 
+MOST_RANKS = 1024
 MODEL = "model"
 """The choice of kernels that stands for a model's layers."""
 DEFAULTS = {"kernel": "gemm", "sizes": "4096,4096,4096", "gpu": "h100-sxm5", "format": "bf16"}
@@ -30,6 +31,7 @@ FIELDS = (
     "gpu",
     "model",
     "phase",
+    "tp",
     "batch",
     "context",
     "weights",
@@ -140,10 +142,13 @@ def _placed(pages: Pages, shown: Shown) -> None:
     machine = call_planner(get_accelerator, accelerator, allow_files=False)
     formats = call_planner(spec.formats, texts.get("weights"), texts.get("kv"))
     batch, context = _number(texts, "batch", 1), _number(texts, "context", 8192)
+    tp = _number(texts, "tp", 1)
     phase: Phase = "prefill" if texts.get("phase") == "prefill" else "decode"
-    if not (1 <= batch <= 2**20 and 1 <= context <= 2**30):
-        raise Problem(422, "batch: accepted: 1 to 1048576; context: 1 to 1073741824")
-    placed = call_planner(place, spec, machine, formats, batch, context, phase)
+    if not (1 <= batch <= 2**20 and 1 <= context <= 2**30 and 1 <= tp <= MOST_RANKS):
+        raise Problem(
+            422, f"batch: accepted: 1 to 1048576; context: 1 to 1073741824; tp: 1 to {MOST_RANKS}"
+        )
+    placed = call_planner(place, spec, machine, formats, batch, context, phase, tp)
     shown.html["answer"] = fragment(
         "kernels_placed.html",
         placed=placed,

@@ -20,5 +20,6 @@ class RooflineQuery(BaseModel):
     batch: Count = Field(1, description="sequences")
     context: Tokens = Field(8192, description="tokens in each sequence's cache, or of its prompt")
     phase: Literal["decode", "prefill"] = "decode"
+    tp: Count = Field(1, description="tensor-parallel ranks; kernels are those of one of them")
     weights: Short | None = Field(None, description="weight format; null is the checkpoint's own")
     kv: Short | None = Field(None, description="KV cache format; null is the model's own type")

@@ -138,7 +138,7 @@ class Plans:
         )
         formats = call_planner(spec.formats, query.weights, query.kv)
         return call_planner(
-            place, spec, accelerator, formats, query.batch, query.context, query.phase
+            place, spec, accelerator, formats, query.batch, query.context, query.phase, query.tp
         )
 
 

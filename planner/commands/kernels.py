@@ -26,7 +26,7 @@ MANY = ("gemm", "gemv", "attention")
 WAYS = ("naive", "tiled", "fused")
 EXAMPLES = """\b
 Examples:
-  planner kernels llama-3.1-70b-instruct --gpu h100-sxm5 --batch 64
+  planner kernels llama-3.1-70b-instruct --gpu h100-sxm5 --batch 64 --tp 4
   planner kernels llama-3.1-70b-instruct --gpu h100-sxm5 --prefill --context 8k
   planner kernels --gpu h100-sxm5 --gemm 4096,4096,4096
   planner kernels --gpu h100-sxm5 --attention fused --context 8k
@@ -51,6 +51,7 @@ def typed_options(function: Any) -> Any:
 @click.option("--batch", type=Whole(1, 2**20), default=1, help="Sequences.")
 @click.option("--context", type=Whole(1, 2**30), default=8192, help="Tokens of each: 8k.")
 @click.option("--prefill", is_flag=True, help="The kernels of a prompt instead of a decode step.")
+@click.option("--tp", type=Whole(1, 1024), default=1, help="Tensor-parallel ranks of MODEL.")
 @weights_option
 @kv_option
 @typed_options
@@ -71,6 +72,7 @@ def command(
     batch: int,
     context: int,
     prefill: bool,
+    tp: int,
     weights: str | None,
     kv: str | None,
     attention: str | None,
@@ -106,7 +108,9 @@ def command(
     from planner.plans.kernel_levers import placed_with_levers
 
     phase: Phase = "prefill" if prefill else "decode"
-    placed = placed_with_levers(get_model(model), accelerator, weights, kv, batch, context, phase)
+    placed = placed_with_levers(
+        get_model(model), accelerator, weights, kv, batch, context, phase, tp
+    )
     if as_json:
         print_json(placed)
         return
@@ -167,6 +171,10 @@ def _gain(advice: str) -> str:
     return advice.partition("up to ")[2].partition(" ")[0]
 
 
+def _rank(tp: int) -> str:
+    return "" if tp == 1 else f", on one of {tp} ranks"
+
+
 def _print_placed(result: Roofline) -> None:
     ridges = {one.format: one.ridge_point for one in result.kernels}
     total = (
@@ -201,7 +209,8 @@ def _print_placed(result: Roofline) -> None:
             total,
         ],
         title=f"{result.model} on {result.gpu}, {result.phase} at batch {result.batch:,}, context "
-        f"{result.context:,}: kernels of one layer of each kind, the sum over all layers",
+        f"{result.context:,}{_rank(result.tp)}: kernels of one layer of each kind, the sum "
+        "over all layers",
         legend="ridge "
         + ", ".join(f"{name} {number(ridge)}" for name, ridge in ridges.items())
         + f" FLOP/byte; {HELPS.partition('; ')[2]}",

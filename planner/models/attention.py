@@ -76,6 +76,7 @@ class Attention(Mixer):
             "attention",
             self.out_bias,
             self.heads,
+            sums=True,
         )
         return (*qkv, out)
 

@@ -65,7 +65,7 @@ class CompressedAttention(Mixer):
                 ways=self.o_groups,
                 input_values=width,
             ),
-            Linear("o_proj", out, self.hidden, "attention", ways=self.o_groups),
+            Linear("o_proj", out, self.hidden, "attention", ways=self.o_groups, sums=True),
         ]
         if self.ratio:
             entry = 2 * self._series * self.head_dim

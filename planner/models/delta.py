@@ -46,7 +46,7 @@ class GatedDeltaNet(RecurrentMixer):
             Linear("delta_in", self.hidden, 2 * self.keys, "mixer", ways=self.key_heads),
             Linear("delta_in", self.hidden, 2 * self.values, "mixer", ways=heads),
             Linear("delta_gates", self.hidden, 2 * heads, "other", ways=heads),
-            Linear("delta_out", self.values, self.hidden, "mixer", ways=heads),
+            Linear("delta_out", self.values, self.hidden, "mixer", ways=heads, sums=True),
         )
 
     def other_params(self) -> int:
@@ -115,7 +115,7 @@ class KimiDelta(RecurrentMixer):
             *low_rank,
             *gate,
             Linear("kda_gates", self.hidden, heads, "mixer", ways=heads),
-            Linear("o_proj", self.width, self.hidden, "mixer", ways=heads),
+            Linear("o_proj", self.width, self.hidden, "mixer", ways=heads, sums=True),
         )
 
     def other_params(self) -> int:

@@ -33,6 +33,8 @@ def linear_kernels(
             compute=weights.compute,
             activation_values_per_token=values
             + (before.activation_values_per_token if before else 0.0),
+            whole_values_per_token=linear.whole_values(prompt, operand in operands)
+            + (before.whole_values_per_token if before else 0.0),
             launches=before.launches if before else float(linear.kernel not in names),
             flops_per_token=2.0 * linear.inputs * linear.outputs
             + (before.flops_per_token if before else 0),

@@ -65,7 +65,7 @@ class LatentAttention(Mixer):
                 # Keys: nope_dim to kv_rank on the query; values: kv_rank to v_dim on the output.
                 absorbed_values=self.heads * (self.nope_dim + 2 * self.kv_rank + self.v_dim),
             ),
-            Linear("o_proj", out, self.hidden, "attention", self.bias, self.heads),
+            Linear("o_proj", out, self.hidden, "attention", self.bias, self.heads, sums=True),
         )
 
     def other_params(self) -> int:

@@ -21,7 +21,7 @@ class Dense(FeedForward):
     def linears(self) -> tuple[Linear, ...]:
         """Up (with gate, one launch) and down."""
         up = Linear(f"{self.role}_up", self.hidden, self.width, self.role, self.bias)
-        down = Linear(f"{self.role}_down", self.width, self.hidden, self.role, self.bias)
+        down = Linear(f"{self.role}_down", self.width, self.hidden, self.role, self.bias, sums=True)
         return (up, up, down) if self.gated else (up, down)
 
     def other_params(self) -> int:

@@ -89,6 +89,9 @@ class Linear:
     absorbed_values: int | None = None
     """Values of a token it reads and writes in a decode step where its blocks are applied to other
     vectors than in a prompt; None is as in a prompt [value]."""
+    sums: bool = False
+    """Whether tensor parallelism splits what it reads, so that ranks sum what they write; it splits
+    what is written otherwise (Shoeybi et al., "Megatron-LM", 2019)."""
 
     @property
     def params(self) -> int:
@@ -104,6 +107,17 @@ class Linear:
             return self.absorbed_values
         read = self.inputs if self.input_values is None else self.input_values
         return self.outputs + (0 if shared else read)
+
+    def whole_values(self, prompt: bool, shared: bool) -> float:
+        """Values of a token, of the above, that every tensor-parallel rank moves whole [value].
+
+        What is read by a matrix whose outputs are split, what is written by one that is summed;
+        blocks of a block-diagonal matrix read vectors of their own.
+        """
+        if self.sums:
+            return self.outputs
+        own = self.input_values is not None or (self.absorbed_values is not None and not prompt)
+        return 0.0 if shared or own else self.inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +158,7 @@ class RoutedExperts:
             kind="experts",
             compute=weights.compute,
             activation_values_per_token=self.activation_values,
+            whole_values_per_token=2.0 * self.top_k * self.inputs,
             launches=2,
             flops_per_token=2.0 * self.top_k * self.params,
             weight_bytes=self.experts * self.params * weights.bytes,

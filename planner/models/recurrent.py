@@ -115,7 +115,7 @@ class Mamba1(RecurrentMixer):
             Linear("mamba_in", self.hidden, 2 * self.inner, "mixer", self.bias),
             Linear("mamba_x", self.inner, self.rank + 2 * self.state, "mixer"),
             Linear("mamba_dt", self.rank, self.inner, "mixer", bias=True),
-            Linear("mamba_out", self.inner, self.hidden, "mixer", self.bias),
+            Linear("mamba_out", self.inner, self.hidden, "mixer", self.bias, sums=True),
         )
 
     def other_params(self) -> int:
@@ -171,7 +171,7 @@ class Mamba2(RecurrentMixer):
         width = self.inner + self.convolution.channels + self.heads
         return (
             Linear("mamba_in", self.hidden, width, "mixer", self.bias, self.heads),
-            Linear("mamba_out", self.inner, self.hidden, "mixer", self.bias, self.heads),
+            Linear("mamba_out", self.inner, self.hidden, "mixer", self.bias, self.heads, sums=True),
         )
 
     def other_params(self) -> int:
@@ -212,7 +212,7 @@ class LightningAttention(RecurrentMixer):
         return (
             Linear("qkv_proj", self.hidden, 3 * width, "mixer", ways=self.heads),
             Linear("gate_proj", self.hidden, width, "mixer", ways=self.heads),
-            Linear("o_proj", width, self.hidden, "mixer", ways=self.heads),
+            Linear("o_proj", width, self.hidden, "mixer", ways=self.heads, sums=True),
         )
 
     def other_params(self) -> int:
@@ -252,7 +252,7 @@ class ShortConvolution(RecurrentMixer):
         """In (two gates and x) and out."""
         return (
             Linear("conv_in", self.hidden, 3 * self.hidden, "mixer", self.bias),
-            Linear("conv_out", self.hidden, self.hidden, "mixer", self.bias),
+            Linear("conv_out", self.hidden, self.hidden, "mixer", self.bias, sums=True),
         )
 
     def other_params(self) -> int:

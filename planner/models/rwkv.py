@@ -47,7 +47,11 @@ class Rwkv(RecurrentMixer):
             for index, rank in enumerate(self.low_rank)
             for linear in _low_rank_pair(self.hidden, rank, self.width, heads, f"mix {index}")
         )
-        return (*ins, *ranks, Linear("rwkv_out", self.width, self.hidden, "mixer", ways=heads))
+        return (
+            *ins,
+            *ranks,
+            Linear("rwkv_out", self.width, self.hidden, "mixer", ways=heads, sums=True),
+        )
 
     def other_params(self) -> int:
         """Vectors."""
@@ -98,7 +102,7 @@ class RwkvChannelMix(FeedForward):
         return (
             Linear("mlp_up", self.hidden, self.width, "mlp"),
             *gate,
-            Linear("mlp_down", self.width, self.hidden, "mlp"),
+            Linear("mlp_down", self.width, self.hidden, "mlp", sums=True),
         )
 
     def other_params(self) -> int:

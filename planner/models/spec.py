@@ -263,6 +263,7 @@ class ModelSpec:
             kind="gemm",
             compute=weights.compute,
             activation_values_per_token=self.hidden + self.vocab,
+            whole_values_per_token=self.hidden,
             flops_per_token=2.0 * self.lm_head_params,
             weight_bytes=self.lm_head_params * weights.bytes,
             weight_format=weights.id,

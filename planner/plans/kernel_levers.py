@@ -70,17 +70,18 @@ def placed_with_levers(
     batch: int,
     context: int,
     phase: Phase,
+    tp: int = 1,
 ) -> PlacedWithLevers:
-    """Return the kernels of a model, each on its own, with the levers of a decode step.
+    """Return the kernels of one of `tp` ranks, each on its own, with the levers of a decode step.
 
     Raises ValueError like `place`; what cannot run there as a whole has no levers.
     """
-    placed = place(spec, accelerator, spec.formats(weights, kv), batch, context, phase)
+    placed = place(spec, accelerator, spec.formats(weights, kv), batch, context, phase, tp)
     levers: list[KernelLever] = []
     options = Options(weights, kv)
     if phase == "decode":
         try:
-            deployment = deploy(spec, accelerator, Sharding(), options)
+            deployment = deploy(spec, accelerator, Sharding(tp), options)
         except ValueError:  # a figure that the kernels alone do without is not on record
             deployment = None
         if deployment is not None:

@@ -48,6 +48,8 @@ class Roofline(answer.Answer):
     phase: Phase
     batch: int
     context: int
+    tp: int = 1
+    """Tensor-parallel ranks; kernels are those of one of them [-]."""
     kernels: list[PlacedKernel]
 
 
@@ -58,21 +60,33 @@ def place(
     batch: int,
     context: int,
     phase: Phase = "decode",
+    tp: int = 1,
 ) -> Roofline:
-    """Place every kernel of every kind of layer, unsharded.
+    """Place every kernel of every kind of layer, of one of `tp` ranks [-].
 
     In decode, `batch` sequences advance one token over `context` cached tokens; in prefill each
-    puts `context` tokens through. Activations move too here, unlike in a step's compulsory bytes.
+    puts `context` tokens through. Activations move too here, unlike in a step's compulsory bytes:
+    what every rank moves whole, and its share of the rest. Raises InvalidSharding.
     """
+    sharding = Sharding(tp)
+    sharding.check(spec)
     placed = []
     for index, group in enumerate(spec.groups):
         kernels = layer_kernels(spec, group, formats, phase)
-        for kernel, work in _launches(kernels, accelerator, batch, context, phase):
+        for kernel, work in _launches(kernels, accelerator, batch, context, phase, sharding):
             placed.append(_placed(f"{index + 1}", group.count, kernel, work, accelerator))
-    ((head, work),) = _launches([spec.head_kernel(formats)], accelerator, batch, context, "decode")
+    ((head, work),) = _launches(
+        [spec.head_kernel(formats)], accelerator, batch, context, "decode", sharding
+    )
     placed.append(_placed("end", 1, head, work, accelerator))
     return Roofline(
-        model=spec.id, gpu=accelerator.id, phase=phase, batch=batch, context=context, kernels=placed
+        model=spec.id,
+        gpu=accelerator.id,
+        phase=phase,
+        batch=batch,
+        context=context,
+        tp=tp,
+        kernels=placed,
     )
 
 
@@ -90,13 +104,18 @@ def layer_kernels(
 
 
 def _launches(
-    kernels: list[Kernel], accelerator: Accelerator, batch: int, context: int, phase: Phase
+    kernels: list[Kernel],
+    accelerator: Accelerator,
+    batch: int,
+    context: int,
+    phase: Phase,
+    sharding: Sharding,
 ) -> list[tuple[Kernel, Work]]:
     """Return each kernel with its work, its activations read and written once.
 
     Laws of one launch (q against k and v) are one kernel.
     """
-    step = make_step(kernels, (), Sharding(), accelerator, Layout())
+    step = make_step(kernels, (), sharding, accelerator, Layout())
     if phase == "decode":
         points = step.at(float(batch), float(context))
     else:
@@ -105,7 +124,9 @@ def _launches(
     tokens = batch * (1 if phase == "decode" else context)
     launches: list[tuple[Kernel, Work]] = []
     for kernel, operations, moved in zip(kernels, flops, compulsory, strict=True):
-        activations = tokens * kernel.activation_values_per_token * ACTIVATION_BYTES
+        whole = kernel.whole_values_per_token
+        split = (kernel.activation_values_per_token - whole) * sharding.share(kernel.flop_ways)
+        activations = float(tokens * (whole + split) * ACTIVATION_BYTES)
         work = Work(operations, moved + activations)
         same = [
             index

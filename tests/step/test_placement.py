@@ -272,3 +272,54 @@ def test_every_launch_is_one_row() -> None:
     names = [row.name for row in rows if row.layer == "1"]
     assert len(names) == len(set(names))
     assert all(row.bytes > 0 and math.isfinite(row.time_s) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "weights", "values"),
+    [
+        # q, k, v: 8192 read whole, (8192 + 2·1024)/4 written; Llama-3.1-70B, bf16, 4 ranks
+        ("qkv_proj", 2 * 8192 * 10240 / 4, 8192 + 10240 / 4),
+        # heads' outputs split, what is summed whole
+        ("o_proj", 2 * 8192 * 8192 / 4, 8192 / 4 + 8192),
+        ("mlp_up", 2 * 2 * 8192 * 28672 / 4, 8192 + 2 * 28672 / 4),
+        ("mlp_down", 2 * 28672 * 8192 / 4, 28672 / 4 + 8192),
+        # SwiGLU of the rank's part: two values read, one written
+        ("activation", 0, 3 * 28672 / 4),
+        # every rank norms and adds the whole hidden state
+        ("norm", 0, 2 * 8192),
+        ("residual_add", 0, 3 * 8192),
+    ],
+)
+def test_a_rank_moves_its_part_and_what_is_whole(name: str, weights: float, values: float) -> None:
+    """Columns then rows are split (Megatron-LM): 8,192 tokens of a prompt, two bytes a value."""
+    spec = get_model("meta-llama/Llama-3.1-70B-Instruct")
+    gpu = get_accelerator("h100-sxm5")
+    placed = place(spec, gpu, spec.formats(), 1, 8192, "prefill", tp=4)
+    assert placed.tp == 4
+    (row,) = (one for one in placed.kernels if one.name == name)
+    assert row.bytes == pytest.approx(weights + 2 * 8192 * values)
+
+
+@pytest.mark.parametrize("tp", [1, 2, 8])
+@pytest.mark.parametrize("phase", ["decode", "prefill"])
+def test_ranks_share_the_work(tp: int, phase: Phase) -> None:
+    """FLOPs of products divide by the ranks; bytes by less, for something is whole on each."""
+    spec = get_model("deepseek-ai/DeepSeek-V3")
+    gpu = get_accelerator("h200-sxm")
+    one = place(spec, gpu, spec.formats(), 4, 2048, phase).kernels
+    many = place(spec, gpu, spec.formats(), 4, 2048, phase, tp=tp).kernels
+    for whole, part in zip(one, many, strict=True):
+        assert whole.flops / tp * (1 - 1e-9) <= part.flops <= whole.flops * (1 + 1e-9)
+        assert whole.bytes / tp * (1 - 1e-9) <= part.bytes <= whole.bytes * (1 + 1e-9)
+    by_name = {(row.layer, row.name): row for row in one}
+    for row in many:
+        if row.name in ("q_b_proj", "kv_b_proj", "o_proj", "mlp_up", "mlp_down", "lm_head"):
+            assert row.flops == pytest.approx(by_name[row.layer, row.name].flops / tp)
+        if row.name in ("norm", "residual_add", "kv_a_proj", "router"):
+            assert row.bytes == pytest.approx(by_name[row.layer, row.name].bytes)
+
+
+def test_heads_that_do_not_divide_are_refused() -> None:
+    spec = get_model("meta-llama/Llama-3.1-70B-Instruct")
+    with pytest.raises(ValueError, match="tp: 3 does not divide the 64 attention heads"):
+        place(spec, get_accelerator("h100-sxm5"), spec.formats(), 1, 1, tp=3)

@@ -176,7 +176,7 @@ class FullRankDelta(KimiDelta):
             gates,
             gates,
             Linear("kda_gates", self.hidden, heads, "mixer", ways=heads),
-            Linear("o_proj", self.width, self.hidden, "mixer", ways=heads),
+            Linear("o_proj", self.width, self.hidden, "mixer", ways=heads, sums=True),
         )
 
 
