@@ -34,6 +34,8 @@ GPUS = ["h100-sxm5", "h200-sxm", "b200-sxm", "mi300x", "l40s"]
 TPS = [2, 4, 8]
 SIZES = (10**5, 10**6, 10**7, 10**8)
 FULL = 10**9
+PIECE = 500_000
+"""Rows of a part where two processes share them: many more parts than processes [-]."""
 
 
 def request(points: int) -> TableRequest:
@@ -99,6 +101,12 @@ def _slope(xs: list[float], ys: list[float]) -> float:
     )
 
 
+def children_s() -> float:
+    """CPU time of processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def as_parquet(points: int) -> None:
     folder = Path(tempfile.mkdtemp())
     try:
@@ -109,14 +117,23 @@ def as_parquet(points: int) -> None:
             f"Parquet of {done.rows:.3g} rows: {done.rows / seconds / 1e6:.2f} million rows/s of a "
             f"core, {done.bytes / done.rows:.1f} bytes a row"
         )
-        walls = []
+        walls, works = [], []
         for workers in (1, 2):
+            before = children_s()
             with ProcessPoolExecutor(workers) as pool:
                 list(pool.map(time.sleep, [0.2] * workers))  # both have started
-                start = time.perf_counter()
-                write_table(request(points), folder / f"of {workers}", pool)
+                start, cpu = time.perf_counter(), time.process_time()
+                write_table(
+                    request(points), folder / f"of {workers}", pool, part_rows=PIECE, in_flight=8
+                )
                 walls.append(time.perf_counter() - start)
-        print(f"two processes over one, elapsed: {walls[0] / walls[1]:.2f}")
+                asking = time.process_time() - cpu
+            works.append(children_s() - before)
+        print(
+            f"two processes over one, elapsed: {walls[0] / walls[1]:.2f}, while the one that asks "
+            f"and writes works {asking / works[1] * 100:.0f} % of what they do, who work "
+            f"{works[1] / works[0]:.2f} times what one does"
+        )
     finally:
         shutil.rmtree(folder)
 
