@@ -30,7 +30,7 @@ from api.store.database import make_engine
 from planner import Scenario, plan
 from tests.api.postgres import Cluster, cluster
 
-PORT = 8499
+PORT = int(os.environ.get("BENCH_PORT", "8499"))
 BASE = f"http://127.0.0.1:{PORT}"
 ROUNDS = 15
 QUESTION: dict[str, Any] = {

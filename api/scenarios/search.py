@@ -6,6 +6,7 @@ trigrams; what those propose is compared with the text itself.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 from sqlalchemy import Select, cast, column, func, literal_column, select, table
@@ -21,6 +22,9 @@ SHORTEST = 3
 """Characters of a text that has trigrams [-]."""
 WINDOW = 5_000
 """Scenarios that are read through first on Postgres: where many match, these are a page [-]."""
+
+FURTHER = 20_000
+"""Scenarios that are read through after that at most, where they promise to fill the page [-]."""
 
 NUMBERS = table("scenario_numbers", column("number"), column("scenario_id"))
 WORDS = table("scenario_words", column("rowid"), column("scenario_words"))
@@ -83,16 +87,36 @@ def _postgres(
 ) -> list[ScenarioRow]:
     """Read a window through, and look the rest up: the index has no order.
 
-    A text that many scenarios hold fills the page from the window, and one that few hold is looked
-    up at once; neither reads or sorts many.
+    A text that many scenarios hold fills the page from the window, or from a second one as long as
+    the first one promises; what few hold is looked up. Neither reads or sorts many.
     """
-    within = _ordered(select(ScenarioRow.id).where(ScenarioRow.workspace == workspace), after)
-    last = session.scalar(within.offset(WINDOW - 1).limit(1))
+    within = select(ScenarioRow.id).where(ScenarioRow.workspace == workspace)
+    rows, last = _window(session, query, within, after, WINDOW, size)
+    if last is not None and 0 < len(rows) < size:
+        promised = ceil(1.5 * WINDOW * (size - len(rows)) / len(rows))
+        if promised <= FURTHER:
+            more, last = _window(session, query, within, last, promised, size - len(rows))
+            rows += more
+    if last is not None and len(rows) < size:
+        rows += session.scalars(_proposed(query, words, workspace, last, size - len(rows)))
+    return rows
+
+
+def _window(
+    session: AnySession,
+    query: Select[Any],
+    within: Select[Any],
+    after: str | None,
+    length: int,
+    size: int,
+) -> tuple[list[ScenarioRow], str | None]:
+    """Return up to `size` of a query's rows among the next `length` of all, and the last of those.
+
+    None is last where there are no more.
+    """
+    last = session.scalar(_ordered(within, after).offset(length - 1).limit(1))
     window = query if last is None else query.where(ScenarioRow.id <= last)
-    rows = list(session.scalars(_ordered(window, after).limit(size)))
-    if last is None or len(rows) == size:
-        return rows
-    return rows + list(session.scalars(_proposed(query, words, workspace, last, size - len(rows))))
+    return list(session.scalars(_ordered(window, after).limit(size))), last
 
 
 def _proposed(query: Select[Any], words: str, workspace: str, after: str, size: int) -> Select[Any]:

@@ -91,7 +91,9 @@ async def before_request(request: Request[Any, Any, Any]) -> None:
         if kind not in accepted:
             message = f"Content-Type: {kind or 'none'}; accepted: {', '.join(accepted)}"
             raise Problem(415, message)
-        if not handler.opt.get("reads_stream"):
+        if handler.opt.get("reads_stream"):
+            request.scope["planner_body"].by_piece = True  # type: ignore[typeddict-item]
+        else:
             refuse_nul(await request.body())
 
 

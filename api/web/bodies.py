@@ -24,6 +24,8 @@ class Body:
         self.deadline_s = deadline_s
         self.ended = not expected
         """Whether all of it was received."""
+        self.by_piece = False
+        """Whether each piece has the deadline, not the whole: a body that is used as it comes."""
         self._until: float | None = None
 
     async def __call__(self) -> Any:
@@ -31,7 +33,7 @@ class Body:
         if self.ended:
             return await self.receive()
         loop = asyncio.get_running_loop()
-        if self._until is None:
+        if self._until is None or self.by_piece:
             self._until = loop.time() + self.deadline_s
         try:
             async with asyncio.timeout_at(self._until):

@@ -50,6 +50,7 @@ class Gate:
             scope["planner_client"] = _forwarded(headers.get(b"x-forwarded-for"))
         began = time.perf_counter()
         body = Body(receive, self.settings.body_timeout_s, expected=is_expected(headers))
+        scope["planner_body"] = body
         out = Outgoing(send, scope, body, headers.get(b"accept-encoding", b"").decode("latin-1"))
         out.headers.append((b"x-request-id", ident.encode()))
         with TRACING.request(scope["method"], headers) as span:

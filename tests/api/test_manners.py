@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from api.web.compress import CODECS, coding_for, is_worth_it
@@ -106,6 +107,15 @@ def test_slow_bodies_are_408_in_the_application(tmp_path: Path, question: dict[s
         status, headers, answer = wire.answer()
         assert (status, headers["connection"]) == (408, "close")
         assert json.loads(answer)["detail"] == "the body was not sent within 0.3 s"
+
+        def lines() -> Iterator[bytes]:
+            for line in (b'{"format": "decode-planner-lines/1"}\n', b"\n", b'{"end": ', b"true}\n"):
+                yield line
+                time.sleep(0.15)
+
+        path, kind = f"{server.base}/v1/workspace/lines", {"Content-Type": "application/x-ndjson"}
+        loaded = httpx.post(path, content=lines(), headers=kind)
+        assert (loaded.status_code, loaded.json()["complete"]) == (201, True)
 
 
 def test_a_client_that_goes_away_is_nobody_s_trouble(strict: Server) -> None:
