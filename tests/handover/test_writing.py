@@ -133,6 +133,26 @@ def test_a_command_is_taken_by_the_parser_of_its_version(
     assert parser.parse(started[1]).faults == []
 
 
+def test_trtllm_serve_on_two_hosts_is_started_by_slurm_one_task_a_gpu() -> None:
+    asked = scenario("hosts", "trtllm")
+    written = write(asked)
+    assert "srun \\\n  --nodes 2 \\\n  --ntasks 16 \\\n  --ntasks-per-node 8 \\\n" in written.text
+    assert "trtllm-llmapi-launch trtllm-serve deepseek-ai/DeepSeek-V3" in written.text
+    (read,) = read_files({"written": written.text})
+    assert read.reading.scenario == written.scenario
+    assert read.reading.scenario.nodes == 2
+    assert "srun" not in write(scenario("dense", "trtllm").model_copy(update={"replicas": 1})).text
+
+
+def test_hosts_of_trtllm_are_joined_by_slurm_or_dynamo_alone() -> None:
+    asked = scenario("hosts", "trtllm")
+    (read,) = read_files({"written": write(asked, "dynamo").text})
+    assert (read.reading.scenario.nodes, read.reading.scenario.attention_dp) == (2, 16)
+    message = "nodes: 2 of trtllm as leaderworkerset; accepted: 1, or as command, dynamo"
+    with pytest.raises(Unwritable, match=message):
+        write(asked, "leaderworkerset")
+
+
 def test_two_releases_of_each_engine_are_on_record() -> None:
     assert all(len(parser_versions(engine)) >= 2 for engine in started_engines())
 
