@@ -194,7 +194,7 @@ def _command(scenario: Scenario, launches: Sequence[Launch], question: Mapping[s
 
 
 def _launcher(one: Launch) -> list[str]:
-    """Return the words that start one task for each GPU of several hosts, where an engine needs it."""
+    """Return the words that start one task for each GPU of several hosts, if an engine needs it."""
     launcher, nodes = one.facts.multinode.get("launcher"), one.scenario.nodes or 1
     if launcher is None or nodes == 1:
         return []
