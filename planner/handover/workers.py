@@ -88,8 +88,8 @@ def commands_in(
     texts = [word.text for word in words]
     head = texts[0].rpartition("/")[2] if texts else ""
     if head == _SLURM:
-        at = next((i for i, text in enumerate(texts) if text.rpartition("/")[2] in _SHELLS), 0)
-        return ([list(words)], {}) if at == 0 else commands_in(words[at:], known)
+        shells = [i for i, text in enumerate(texts) if text.rpartition("/")[2] in _SHELLS]
+        return commands_in(words[shells[0] :], known) if shells else ([list(words)], {})
     if head in _SHELLS and len(words) >= 2:
         at = next((i for i, text in enumerate(texts) if re.match(r"-\w*c\w*$", text)), None)
         if at is not None and at + 1 < len(words):
