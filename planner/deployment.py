@@ -276,7 +276,7 @@ def _deployed(
         notes=(
             *spec.notes,
             *step.notes,
-            *_domain_note(accelerator, sharding, nodes),
+            *_domain_note(accelerator, sharding, options.settings.nodes),
             *memory_notes(spec, sharding, memory, options.settings, options.kv),
             *condition_notes(spec, conditions),
             *_figure_notes(accelerator, step, sharding),
