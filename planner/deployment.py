@@ -47,6 +47,8 @@ class Options:
     """How a latent cache is kept (`engines.pages.kinds`)."""
     drafts: int = 0
     """Tokens drafted a step; layers that the model has for it are loaded then [-]."""
+    host_bytes_per_s: float | None = None
+    """Bandwidth of host memory; None is what the engine's data assumes [byte/s]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,7 +235,7 @@ def _deployed(
     sharding.check(spec)
     weights = spec.weights_name(options.weights)
     formats = _formats(spec, weights, engine, options)
-    conditions = conditions_of(spec, engine, options.settings)
+    conditions = conditions_of(spec, engine, options.settings, options.host_bytes_per_s)
     step = model_step(
         spec, accelerator, sharding, formats, calibration.routing_spread, conditions=conditions
     )
