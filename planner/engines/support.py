@@ -116,8 +116,8 @@ def _version_note(engine: Engine, version: str | None) -> Note | None:
         return Note(
             "engine_version_beyond",
             f"engine_version {version}: defaults of {engine.name} were read from {read[0]} to "
-            f"{read[1]}; those of {engine.release} are taken: 0.02 more or less of memory_fraction, "
-            f"the largest change yet, is 2% of memory for the cache",
+            f"{read[1]}; those of {engine.release} are taken: 0.02 more of memory_fraction, the "
+            f"largest change yet, is 2% of memory for the cache",
         )
     if _within(given[1], measured):
         return None
