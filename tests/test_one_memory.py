@@ -132,7 +132,8 @@ _ROW = ("model", "gpu", "tp", "pp", "engine", "engine_version")
 
 
 def _same_in_validate(fields: dict[str, Any], planned: MemoryAnswer | str) -> None:
-    """A row of a start-up holds what a scenario says, but for speculation; it may name a longer context than the model's, and no share of memory of llama.cpp's."""
+    """A row of a start-up holds what a scenario says, but for speculation; it may name a longer
+    context than the model's, and no share of memory of llama.cpp's."""
     engine = get_engine(fields["engine"], fields["engine_version"])
     longest, spec = fields["max_model_len"], get_model(fields["model"])
     if engine.whole_model or (longest and longest > (spec.max_context or math.inf)):
