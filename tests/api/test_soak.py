@@ -18,7 +18,7 @@ import pytest
 
 from api.store import migrate
 from tests.api.conftest import make_settings
-from tests.api.load import clients, descriptors, get, post, memory_mb
+from tests.api.load import clients, descriptors, get, memory_mb, post
 from tests.api.record import record
 from tests.api.server import serving
 from tests.api.test_store_faults import QUICKLY
