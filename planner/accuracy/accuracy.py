@@ -48,7 +48,7 @@ class Report:
 
 def report(holdout: Holdout, chart_path: str = "accuracy") -> Report:
     """Return the report of a fit; takes one fit for every model, accelerator, engine and family."""
-    ways = {way: holdout.held(way) for way in WAYS if way != "nothing"}
+    ways = {way: list(holdout.held(way)) for way in WAYS if way != "nothing"}
     held = {"nothing": list(holdout.fitted()), **ways}
     charts = _charts(held)
     parts = [
@@ -127,6 +127,8 @@ TARGETS: tuple[tuple[str, str, str, Select, tuple[float | None, ...]], ...] = (
     ("TPOT, one source left out", "source", "tpot_ms", flows, (0.18, None, None)),
     ("TPOT, expert parallel, one model left out", "model", "tpot_ms", spread, (None, None, None)),
     ("TPOT, other mixtures, one model left out", "model", "tpot_ms", whole, (None, None, None)),
+    ("TPOT, one model left out, queued rows too", "model", "tpot_ms", serves, (None, None, None)),
+    ("TPOT, one gpu left out, queued rows too", "gpu", "tpot_ms", serves, (None, None, None)),
     ("TPOT, within the fit", "nothing", "tpot_ms", flows, (0.06, None, None)),
     (
         "decode at a known batch, one gpu left out, all rows",
@@ -159,13 +161,15 @@ def _targets(held: dict[str, list[Held]]) -> str:
 
 def _against(title: str, errors: Iterable[float], goals: Sequence[float | None]) -> str:
     logs = np.array(list(errors))
+    if not len(logs):
+        return f"| {title} | – | – | – | – |"
     share = shares(logs)
     figures = (np.median(share), share.mean(), np.quantile(share, 0.9))
     cells = (
         f"{value:.1%}" + (f" ({100 * goal:g}%)" if goal else "")
         for value, goal in zip(figures, goals, strict=True)
     )
-    return f"| {title} | {' | '.join(cells)} | {-np.median(logs):+.1%} |"
+    return f"| {title} | {' | '.join(cells)} | {0.0 - np.median(logs):+.1%} |"
 
 
 def _serving(held: dict[str, list[Held]]) -> str:

@@ -93,29 +93,11 @@ def ratios(rows: Sequence[Held], of: str) -> list[float]:
     same = (*SAME, *(name for what, names in DIFFER.items() if what != of for name in names))
     groups: dict[tuple[str, ...], list[Held]] = defaultdict(list)
     for held in rows:
-        groups[tuple(held.row.inputs[name] for name in same)].append(held)
+        groups[tuple(held.row.inputs.get(name, "") for name in same)].append(held)
     found = []
     for members in groups.values():
         off = [log(_predicted(held) / _measured(held)) for held in members]
-        option = [tuple(held.row.inputs[name] for name in DIFFER[of]) for held in members]
+        option = [tuple(held.row.inputs.get(name, "") for name in DIFFER[of]) for held in members]
         pairs = combinations(range(len(members)), 2)
         found += [off[i] - off[j] for i, j in pairs if option[i] != option[j]]
-    return found
-
-
-def splits_chosen(rows: Sequence[Held]) -> list[float]:
-    """Return the rate of the split with the best predicted one over the best measured, by group.
-
-    Groups are as in `ratios`: one model, load, accelerator, engine and format, two splits at least.
-    """
-    same = (*SAME, *(name for what, names in DIFFER.items() if what != "split" for name in names))
-    groups: dict[tuple[str, ...], list[Held]] = defaultdict(list)
-    for held in rows:
-        groups[tuple(held.row.inputs[name] for name in same)].append(held)
-    found = []
-    for members in groups.values():
-        if len({tuple(h.row.inputs[name] for name in DIFFER["split"]) for h in members}) > 1:
-            measured = [_measured(h) for h in members]
-            predicted = [_predicted(h) for h in members]
-            found.append(measured[predicted.index(max(predicted))] / max(measured))
     return found

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from planner.accuracy.choice import CLOSE, DIFFER, choices, ratios, splits_chosen
+from planner.accuracy.choice import CLOSE, DIFFER, choices, ratios
+from planner.accuracy.decisions import decisions
 from planner.accuracy.holdout import Held
 from planner.accuracy.tables import flows, shares
 
@@ -36,7 +37,8 @@ def choosing(held: Mapping[str, Sequence[Held]]) -> str:
     runs = {way: [one for one in held[way] if flows(one)] for way in WAYS}
     for way in WAYS:
         lines.append(_chosen(way, "any option", [c.reached for c in choices(runs[way])]))
-        lines.append(_chosen(way, "the split", splits_chosen(runs[way])))
+        splits = decisions(runs[way], "split alone")
+        lines.append(_chosen(way, "the split", [one.reached for one in splits]))
     lines += [
         "",
         RATIOS,
@@ -48,6 +50,8 @@ def choosing(held: Mapping[str, Sequence[Held]]) -> str:
 
 
 def _chosen(way: str, what: str, reached: Sequence[float]) -> str:
+    if not reached:
+        return f"| one {way} | {what} | 0 | – | – | – |"
     rates = np.array(reached)
     return (
         f"| one {way} | {what} | {len(rates)} | {(rates >= 1 - CLOSE).mean():.0%} | "

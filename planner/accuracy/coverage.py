@@ -41,7 +41,7 @@ def intervals_checked(holdout: Holdout, held: Mapping[str, Sequence[Held]]) -> s
     """Return the section on intervals: the share of rows inside, by class and quantity."""
     lines = [HEAD, "| class | quantity | mode | rows | inside |", "|---|---|---|---|---|"]
     for way, near in CLASSES.items():
-        left_out = held.get(way) or holdout.held(way)
+        left_out = list(held.get(way) or holdout.held(way))
         for mode in sorted({h.mode for h in left_out}):
             for name in ("tpot_ms", "ttft_ms", "value"):
                 rows = [h for h in left_out if h.mode == mode and (flows(h) or sound(h))]

@@ -125,21 +125,26 @@ class Holdout:
         ]
         return np.array(chosen), sorted(set(own[:n]) - _whole(by) - {""})
 
-    def held(self, by: str) -> list[Held]:
-        """Return every row once, predicted without the rows that share its key; kept."""
+    def held(self, by: str, serving_only: bool = False) -> list[Held]:
+        """Return every row once, predicted without the rows that share its key; kept.
+
+        `serving_only` leaves out folds that have no serving run.
+        """
+        keys, known = self.keys(by)
+        if serving_only and by not in self._held:
+            return [one for fold in known for one in self._fold(by, fold, keys == fold)]
         if by not in self._held:
-            keys, _ = self.keys(by)
-            rows = keys[: len(self.rows)]
-            folds = sorted(set(rows.tolist()) - _whole(by))
+            folds = sorted(set(keys[: len(self.rows)].tolist()) - _whole(by))
             self._held[by] = [one for fold in folds for one in self._fold(by, fold, keys == fold)]
-        return self._held[by]
+        return [one for one in self._held[by] if one.fold in known or not serving_only]
 
     def without(self, by: str, fold: str) -> Calibration:
         """Return the fit that leaves out a fold; kept."""
         by = SOURCE if by == USER else by
         if (by, fold) not in self._fits:
             out, n, rows = self.keys(by)[0] == fold, self.serving, len(self.rows)
-            content = self.refit.without(out[:n], out[n:rows], out[rows:])
+            samples = out[rows:] if by in ("gpu", "family", "vendor") else None
+            content = self.refit.without(out[:n], out[n:rows], samples)
             self._fits[by, fold] = from_json(content)
         return self._fits[by, fold]
 

@@ -29,7 +29,7 @@ def spread(held: Held) -> bool:
 
 def whole(held: Held) -> bool:
     """Return whether a run that does not queue is of a mixture whose experts all ranks share."""
-    return flows(held) and "moe" in held.subject.tags["network"] and not spread(held)
+    return flows(held) and "moe" in held.subject.tags.get("network", "") and not spread(held)
 
 
 def sound(held: Held) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.accuracy.choice import ratios, splits_chosen
+from planner.accuracy.choice import ratios
 from planner.accuracy.choosing import choosing
 from planner.accuracy.holdout import Held
 from planner.accuracy.peers import peers
@@ -49,14 +49,6 @@ def test_a_ratio_by_hand() -> None:
 
 def test_repeats_of_one_option_are_no_ratio() -> None:
     assert ratios([run(10, 1.1), run(10, 1.2)], "split") == []
-
-
-def test_the_split_chosen_is_judged_by_what_was_measured() -> None:
-    # Per GPU: 10 ms on one is 20 ms on two. Two GPUs at 15 ms are predicted at 4.5 ms.
-    rows = [run(10), run(15, 0.3, tp="2", gpus="2")]
-    assert splits_chosen(rows) == pytest.approx([10 / 30])
-    assert splits_chosen([run(10), run(15, 1.0, tp="2", gpus="2")]) == [1.0]
-    assert splits_chosen([run(10), run(11)]) == []
 
 
 def test_which_mixtures_spread_their_experts() -> None:
