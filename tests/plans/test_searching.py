@@ -190,7 +190,8 @@ def test_two_limits_are_relaxed_together() -> None:
 
 
 def test_a_budget_that_is_too_small_names_the_one_that_is_not() -> None:
-    sized = answered(usd_per_gpu_hour=2.0, usd_per_month=1500.0, concurrency_in_all=4000, tpot_ms=1.2)
+    spent = {"usd_per_gpu_hour": 2.0, "usd_per_month": 1500.0}
+    sized = answered(**spent, concurrency_in_all=4000, tpot_ms=1.2)
     assert sized.nearest is not None
     (relax,) = sized.nearest.relax
     assert (relax.field, relax.given) == ("usd_per_month", 1500.0)
