@@ -240,6 +240,7 @@ def _deployed(
     weights = spec.weights_name(options.weights)
     formats = _formats(spec, weights, engine, options)
     conditions = conditions_of(spec, engine, options.settings, options.host_bytes_per_s)
+    nodes = options.settings.nodes
     step = model_step(
         spec,
         accelerator,
@@ -247,7 +248,7 @@ def _deployed(
         formats,
         calibration.routing_spread,
         conditions=conditions,
-        nodes=options.settings.nodes,
+        nodes=nodes,
     )
     loaded = spec.drafting() if options.drafts else spec
     memory = plan_memory(
@@ -276,13 +277,13 @@ def _deployed(
         notes=(
             *spec.notes,
             *step.notes,
-            *_domain_note(accelerator, sharding, options.settings.nodes),
+            *_domain_note(accelerator, sharding, nodes),
             *memory_notes(spec, sharding, memory, options.settings, options.kv),
             *condition_notes(spec, conditions),
             *_figure_notes(accelerator, step, sharding),
             *support_notes(engine, options.engine_version, accelerator),
         ),
-        nodes=options.settings.nodes,
+        nodes=nodes,
     )
     return deployment.calibrated(calibration, subject)
 
