@@ -11,6 +11,8 @@ from litestar import Litestar, Request
 from litestar.handlers import ASGIRouteHandler, asgi
 from litestar.types import Receive, Scope, Send
 
+from api.agents.names import WorkspaceNames
+from api.catalog.own import OwnObjects
 from api.services import services
 from api.settings import Settings
 from api.web.context import caller
@@ -22,14 +24,15 @@ Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 def agent_routes(settings: Settings) -> tuple[list[ASGIRouteHandler], list[Lifespan]]:
     """Return the route of the tools and what runs beside it; none without the extra.
 
-    A tool answers with the calibration of the caller's workspace. Requests that carry an Origin
-    come from a page, and are refused; Host is checked by the gate.
+    A tool answers with the calibration and the own objects of the caller's workspace. Requests that
+    carry an Origin come from a page, and are refused; Host is checked by the gate.
     """
     if find_spec("mcp") is None:
         return [], []
     from mcp.server.transport_security import TransportSecuritySettings
 
     from planner.handover.agents import server
+    from planner.handover.own_names import resolved_by
 
     made = server()
     hosts = sorted(settings.hosts)
@@ -49,7 +52,9 @@ def agent_routes(settings: Settings) -> tuple[list[ASGIRouteHandler], list[Lifes
     async def agents(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request[Any, Any, Any](scope)
         workspace = caller(request).workspace
-        with services(request).calibrations.used(workspace):
+        at = services(request)
+        names = WorkspaceNames(OwnObjects(at.database), workspace)
+        with at.calibrations.used(workspace), resolved_by(names):
             await inner({**scope, "path": PATH, "root_path": ""}, receive, send)
 
     @asynccontextmanager

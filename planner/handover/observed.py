@@ -135,7 +135,8 @@ def _config(metrics: EngineMetrics, row: Mapping[str, Any]) -> dict[str, Any]:
         except (KeyError, ValueError):
             return None
 
-    blocks, size = figure(row.get("blocks", "")), figure(row.get("block_size", ""))
+    blocks = figure(row.get("blocks", "")) or metrics.total(row.get("pool_blocks", ()))
+    size = figure(row.get("block_size", "")) or metrics.mean(row.get("pool_block_tokens", ()))
     pool = blocks * size if blocks and size else metrics.total(row.get("pool_tokens", ()))
     return {"kv_pool_tokens": pool, "memory_fraction": figure("gpu_memory_utilization")}
 

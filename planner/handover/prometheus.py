@@ -63,6 +63,12 @@ class EngineMetrics:
         name = next((name for name in names if name in self.samples), None)
         return None if name is None else sum(one.value for one in self.samples[name])
 
+    def mean(self, names: Sequence[str]) -> float | None:
+        """Return the mean over all labels of the first name that is there."""
+        name = next((name for name in names if self.samples.get(name)), None)
+        total = None if name is None else self.total([name])
+        return None if name is None or total is None else total / len(self.samples[name])
+
     def labels(self, names: Sequence[str]) -> Mapping[str, str]:
         """Return the labels of the first sample of the first name that is there."""
         name = next((name for name in names if self.samples.get(name)), None)

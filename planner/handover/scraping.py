@@ -7,6 +7,7 @@ import ipaddress
 import socket
 from urllib.parse import urlsplit
 
+from planner.handover.facts import read_facts
 from planner.handover.prometheus import MOST_BYTES
 from planner.handover.refusal import Unreadable
 
@@ -19,8 +20,9 @@ def is_address(text: str) -> bool:
 
 
 def scrape(url: str) -> str:
-    """Return the text at a URL; `/metrics` where it names no path.
+    """Return the text at a URL; where it names no path, that of the first path engines export at.
 
+    trtllm-serve answers JSON at `/metrics` and Prometheus text elsewhere, so JSON is passed over.
     Raises Unreadable for an address that is not of this machine or network, or no answer of 200.
     """
     try:
@@ -37,15 +39,31 @@ def scrape(url: str) -> str:
         raise Unreadable(f"url: {parts.hostname[:80]}: {error}") from None
     if address.is_link_local or not (address.is_loopback or address.is_private):
         raise Unreadable(f"url: {address} is not local; accepted: loopback or a private address")
-    connection = http.client.HTTPConnection(str(address), port, timeout=TIMEOUT_S)
+    body, status = "", 404
+    for path in (parts.path,) if parts.path else _paths():
+        status, body = _get(str(address), port, path, parts.netloc)
+        if status == 200 and not body.lstrip().startswith(("[", "{")):
+            return body
+    if status != 200:
+        raise Unreadable(f"url: {parts.netloc} answers {status}; accepted: 200")
+    return body
+
+
+def _paths() -> list[str]:
+    """Return the paths that engines export metrics at, `/metrics` first."""
+    rows = read_facts("metrics.json")["engines"].values()
+    return ["/metrics", *(row["path"] for row in rows if "path" in row)]
+
+
+def _get(address: str, port: int, path: str, host: str) -> tuple[int, str]:
+    """Return the status and text at a path. Raises Unreadable for no answer."""
+    connection = http.client.HTTPConnection(address, port, timeout=TIMEOUT_S)
     try:
-        connection.request("GET", parts.path or "/metrics", headers={"Host": parts.netloc})
+        connection.request("GET", path, headers={"Host": host})
         response = connection.getresponse()
         body = response.read(MOST_BYTES + 1)
     except (OSError, http.client.HTTPException) as error:
-        raise Unreadable(f"url: {parts.netloc}: {error or type(error).__name__}") from None
+        raise Unreadable(f"url: {host}: {error or type(error).__name__}") from None
     finally:
         connection.close()
-    if response.status != 200:
-        raise Unreadable(f"url: {parts.netloc} answers {response.status}; accepted: 200")
-    return body.decode("utf-8", "replace")
+    return response.status, body.decode("utf-8", "replace")

@@ -15,6 +15,7 @@ from planner.deployment import deployment_of
 from planner.errors import InvalidInput
 from planner.handover.checking import CheckQuestion
 from planner.handover.checking import check as checked
+from planner.handover.own_names import own_names, resolved
 from planner.hw import describe as describe_accelerator
 from planner.hw import get_accelerator, list_accelerators
 from planner.models import describe as describe_model
@@ -51,6 +52,7 @@ def find_model(
     matches = list_models(text=text)
     return {
         "matches": [describe_model(spec) for spec in matches[:limit]],
+        "own": _like(text, own_names().own_models()),
         "more": max(0, len(matches) - limit),
         "editions": _editions(),
     }
@@ -69,6 +71,7 @@ def find_accelerator(
     matches = list_accelerators(text=text or None, min_memory_bytes=memory)
     return {
         "matches": [describe_accelerator(one) for one in matches[:limit]],
+        "own": _like(text, own_names().own_accelerators()),
         "more": max(0, len(matches) - limit),
         "editions": _editions(),
     }
@@ -88,10 +91,20 @@ def recommend(request: RecommendationRequest) -> Answered:
 
     Call it for "which GPU" and "how many". Without `gpu` all of the catalogue are tried.
     """
-    get_model(request.model, local=False)
-    for gpu in request.gpu or ():
-        get_accelerator(gpu, allow_files=False)
-    return _json(recommended(request))
+    names = own_names()
+    model = names.model(request.model)
+    gpus = None if request.gpu is None else [names.accelerator(gpu) for gpu in request.gpu]
+    get_model(model, local=False)
+    ids = [get_accelerator(gpu, allow_files=False).id for gpu in gpus or ()]
+    answer = _json(recommended(request.model_copy(update={"model": model, "gpu": gpus})))
+    called = {
+        ident: name
+        for ident, name, gpu in zip(ids, request.gpu or (), gpus or (), strict=True)
+        if gpu is not name and ids.count(ident) == 1
+    }
+    for row in (*answer["choices"], *answer["refused"]):
+        row["gpu"] = called.get(row["gpu"], row["gpu"])
+    return answer
 
 
 def check(
@@ -106,12 +119,15 @@ def check(
 
     Call it on every deployment you write or are shown; findings have a code, the line and the fix.
     """
-    if isinstance(question.gpu, str):
-        get_accelerator(question.gpu, allow_files=False)
-    if isinstance(question.model, str):
-        get_model(question.model, local=False)
+    names, named = own_names(), {}
+    if question.gpu is not None:
+        named["gpu"] = names.accelerator(question.gpu)
+        get_accelerator(named["gpu"], allow_files=False)
+    if question.model is not None:
+        named["model"] = names.model(question.model)
+        get_model(named["model"], local=False)
     before = None if baseline is None else {"baseline": baseline}
-    return _json(checked(files, question, baseline=before))
+    return _json(checked(files, question.model_copy(update=named), baseline=before))
 
 
 def compare(
@@ -196,20 +212,28 @@ TOOLS: Mapping[str, Callable[..., Answered]] = {
 
 
 def _closed(scenario: Scenario) -> Scenario:
-    """Return a scenario that names no file and asks for no more than an agent reads.
+    """Return a scenario that names no file, own objects in it, and asks for what an agent reads.
 
     Raises UnknownModel, UnknownAccelerator or InvalidInput.
     """
     points = grid_points(scenario.batch or [1], scenario.context or [1])
     if points > MOST_POINTS:
         raise InvalidInput(f"batch: {points} points; accepted: {MOST_POINTS} at most")
-    get_model(scenario.model, local=False)
-    get_accelerator(scenario.gpu, allow_files=False)
-    return scenario
+    whole = resolved(scenario)
+    get_model(whole.model, local=False)
+    get_accelerator(whole.gpu, allow_files=False)
+    return whole
 
 
 def _json(answer: BaseModel) -> Answered:
-    return answer.model_dump(mode="json")
+    answered: Answered = own_names().with_ids(answer.model_dump(mode="json"))
+    return answered
+
+
+def _like(text: str, ids: list[str]) -> list[str]:
+    """Return the ids that have all words of a text, at most as many as are matched."""
+    words = text.lower().split()
+    return [each for each in ids if all(word in each.lower() for word in words)][:MOST_MATCHES]
 
 
 def _editions() -> Answered:

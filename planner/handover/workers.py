@@ -14,6 +14,7 @@ from planner.handover.shell import Word, script
 
 _LAUNCHERS = re.compile(r"python[\d.]*$")
 _SHELLS = {"sh", "bash", "ash", "dash", "zsh"}
+_SLURM = "srun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,9 @@ def commands_in(
     """Return the commands of a container's words; those of `sh -c` are read from its text."""
     texts = [word.text for word in words]
     head = texts[0].rpartition("/")[2] if texts else ""
+    if head == _SLURM:
+        at = next((i for i, text in enumerate(texts) if text.rpartition("/")[2] in _SHELLS), 0)
+        return ([list(words)], {}) if at == 0 else commands_in(words[at:], known)
     if head in _SHELLS and len(words) >= 2:
         at = next((i for i, text in enumerate(texts) if re.match(r"-\w*c\w*$", text)), None)
         if at is not None and at + 1 < len(words):
@@ -93,6 +97,19 @@ def commands_in(
             inner = script(body.text, body.line, known)
             return inner.commands, inner.files
     return [list(words)], {}
+
+
+def hosts_of(words: Sequence[Word]) -> int:
+    """Return the hosts on which Slurm starts a command; 1 where it does not say.
+
+    >>> hosts_of([Word(text, 1) for text in "srun -N 2 --ntasks 16 trtllm-serve m".split()])
+    2
+    """
+    texts = [word.text for word in words]
+    if not texts or texts[0].rpartition("/")[2] != _SLURM:
+        return 1
+    given = re.search(r"(?:^| )(?:-N ?|--nodes[= ])(\d{1,5})(?= |$)", " ".join(texts))
+    return max(1, int(given[1])) if given else 1
 
 
 def engine_started(words: Sequence[Word]) -> tuple[str, list[Word]] | None:
@@ -139,7 +156,9 @@ def worker_of(
         if started is None and engine and only_arguments and engine_facts(engine).entrypoint:
             started = engine, list(command)
         if started is not None:
-            return _worker(started[0], version, started[1], documents, command)
+            worker = _worker(started[0], version, started[1], documents, command)
+            worker.pods = hosts_of(words)
+            return worker
     return None
 
 

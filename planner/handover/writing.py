@@ -101,6 +101,12 @@ def _pinned(scenario: Scenario, kind: str) -> Scenario:
     if row.one_node and (scenario.nodes or 1) > 1:
         several = ", ".join(n for n, k in KINDS.items() if not k.one_node)
         raise Unwritable(f"nodes: {scenario.nodes} as {kind}; accepted: 1, or as {several}")
+    if (scenario.nodes or 1) > 1 and "launcher" in facts.multinode and not row.handles_nodes:
+        joining = [n for n, k in KINDS.items() if k.handles_nodes and facts.id in k.engines]
+        accepted = ", ".join(["command", *joining])
+        raise Unwritable(
+            f"nodes: {scenario.nodes} of {facts.id} as {kind}; accepted: 1, or as {accepted}"
+        )
     if scenario.disaggregated and row.one_role:
         several = ", ".join(n for n, k in KINDS.items() if not k.one_role)
         raise Unwritable(f"disaggregated: as {kind}; accepted: null, or as {several}")
@@ -183,8 +189,17 @@ def _command(scenario: Scenario, launches: Sequence[Launch], question: Mapping[s
         if one.config:
             content = yaml.safe_dump(one.config, sort_keys=False)
             lines += f"cat > {CONFIG_PATH} <<'EOF'\n{content}EOF\n"
-        lines += joined([*one.command(), *one.words(more)]) + "\n"
+        lines += joined([*_launcher(one), *one.command(), *one.words(more)]) + "\n"
     return lines
+
+
+def _launcher(one: Launch) -> list[str]:
+    """Return the words that start one task for each GPU of several hosts, if an engine needs it."""
+    launcher, nodes = one.facts.multinode.get("launcher"), one.scenario.nodes or 1
+    if launcher is None or nodes == 1:
+        return []
+    text: str = launcher.format(nodes=nodes, gpus=one.gpus, gpus_of_a_node=one.gpus // nodes)
+    return text.split()
 
 
 def _copies(scenario: Scenario, one: Launch) -> dict[str, Any]:

@@ -28,10 +28,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "prompt_tokens": "sglang:prompt_tokens_total",
         "output_tokens": "sglang:generation_tokens_total",
         "ttft_s": "sglang:time_to_first_token_seconds",
-        "tpot_s": "sglang:inter_token_latency_seconds",
+        "tpot_s": "sglang:request_time_per_output_token_seconds",
     },
     "trtllm": {
         "running": "trtllm_num_requests_running",
+        "waiting": "trtllm_num_requests_waiting",
         "requests": "trtllm_request_success_total",
         "prompt_tokens": "trtllm_prompt_tokens_total",
         "output_tokens": "trtllm_generation_tokens_total",
@@ -87,6 +88,11 @@ class Engine:
                 f'gpu_memory_utilization="{self.memory_fraction}"'
             )
             lines.append(f"vllm:cache_config_info{{{config}}} 1.0")
+        if self.engine == "trtllm" and self.pool_blocks:
+            lines.append(f"trtllm_kv_cache_max_blocks{{{label}}} {self.pool_blocks}")
+            lines.append(f"trtllm_kv_cache_tokens_per_block{{{label}}} 32")
+        if self.engine == "sglang" and self.pool_blocks:
+            lines.append(f"sglang:max_total_num_tokens{{{label}}} {self.pool_blocks}")
         return "\n".join(lines) + "\n"
 
 
@@ -102,13 +108,16 @@ def _histogram(name: str, label: str, value: float, count: int) -> Sequence[str]
 def running(engine: Engine) -> Iterator[str]:
     """The address of a server of these metrics."""
     body = engine.text().encode()
+    path = "/prometheus/metrics" if engine.engine == "trtllm" else "/metrics"
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = self.path == "/metrics"
-            self.send_response(200 if found else 404)
+            answers = {path: body}
+            if path != "/metrics":
+                answers["/metrics"] = b"[]"  # trtllm-serve: its iterations as JSON
+            self.send_response(200 if self.path in answers else 404)
             self.end_headers()
-            self.wfile.write(body if found else b"")
+            self.wfile.write(answers.get(self.path, b""))
 
         def log_message(self, *args: object) -> None:
             pass

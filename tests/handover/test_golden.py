@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,8 +68,10 @@ def test_from_a_manifest_that_fails_to_an_engine_as_planned(
     # An engine that does what the plan says is as planned; one that is slower is not.
     file = tmp_path / "llama.yaml"
     file.write_text(written.text)
-    serving = plan(written.scenario).serving
+    planned = plan(written.scenario)
+    serving, cache = planned.serving, planned.memory.kv_pool_tokens
     assert serving is not None
+    assert cache is not None
     engine = Engine(
         "vllm",
         requests=480,
@@ -77,6 +80,7 @@ def test_from_a_manifest_that_fails_to_an_engine_as_planned(
         ttft_s=serving.ttft_s.p50,
         tpot_s=serving.tpot_s.p50,
         running=round(serving.running_batch),
+        pool_blocks=cache // 16,
     )
     seconds = str(480 * (engine.ttft_s + 299 * engine.tpot_s) / 16)
     observe = ["--scenario", str(file), "--seconds", seconds]
@@ -84,8 +88,24 @@ def test_from_a_manifest_that_fails_to_an_engine_as_planned(
         main(["observe", url, *observe])
     table = capsys.readouterr().out
     assert table.startswith("As planned.")
-    assert "tpot_s" in table
-    assert "ttft_s" in table
+    with running(engine) as url:
+        main(["observe", url, *observe, "--json"])
+    rows = {row["quantity"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert all(name in table for name in rows)
+    # reality beside the plan: the load asked about, the cache, and the times of that load
+    seen = {"isl": 2000, "osl": 300, "concurrency": 16, "prefix_hit": 0}
+    assert {name: rows[name]["observed"] for name in seen} == pytest.approx(seen, abs=1e-6)
+    assert {name: rows[name]["planned"] for name in seen} == pytest.approx(seen)
+    assert rows["kv_pool_tokens"]["observed"] == pytest.approx(cache, abs=16)
+    assert rows["memory_fraction"]["observed"] == rows["memory_fraction"]["planned"] == 0.92
+    for name, interval in (("tpot_s", serving.tpot_s), ("ttft_s", serving.ttft_s)):
+        assert rows[name]["planned"] == interval.p50
+        assert rows[name]["observed"] == pytest.approx(interval.p50)
+        assert rows[name]["predicted"]["p10"] < interval.p50 < rows[name]["predicted"]["p90"]
+    # Little: 16 clients, each in the engine for one TTFT and 299 TPOT
+    rate = 16 / (serving.ttft_s.p50 + 299 * serving.tpot_s.p50)
+    assert rows["requests_per_s"]["observed"] == pytest.approx(rate)
+    assert {row["drift"] for row in rows.values()} == {"none"}
     with running(replace(engine, tpot_s=3 * engine.tpot_s)) as url:
         with pytest.raises(SystemExit) as ended:
             main(["observe", url, *observe])

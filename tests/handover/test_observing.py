@@ -13,6 +13,7 @@ from planner.benchmarks.read import read_text
 from planner.benchmarks.results import Context
 from planner.cli import main
 from planner.handover.accesslog import access_log
+from planner.handover.facts import read_facts
 from planner.handover.observed import Observed, observed
 from planner.handover.observing import as_results, observation
 from planner.handover.prometheus import metrics_of
@@ -50,6 +51,42 @@ def test_an_engine_is_told_by_its_names(engine: str) -> None:
     assert (workload.isl, workload.osl) == (1000, 200)
     # Little: 640 requests in 80 s, each 0.1 s to the first token and 199 tokens of 10 ms more
     assert workload.concurrency == pytest.approx(8 * (0.1 + 199 * 0.01))
+
+
+@pytest.mark.parametrize(
+    ("engine", "tokens"),
+    # vLLM: blocks of 16 tokens; SGLang: tokens; TensorRT-LLM: two gauges, blocks of 32 tokens
+    [("vllm", 16_000), ("sglang", 1000), ("trtllm", 32_000), ("llama.cpp", None)],
+)
+def test_the_cache_is_the_one_the_engine_says(engine: str, tokens: int | None) -> None:
+    assert seen(replace(SEEN, engine=engine, pool_blocks=1000)).kv_pool_tokens == tokens
+
+
+def test_blocks_of_two_ranks_add_and_their_size_does_not() -> None:
+    ranks = 'trtllm_num_requests_running{model_name="m",rank="0"} 1\n' + "".join(
+        f'trtllm_kv_cache_max_blocks{{rank="{rank}"}} 100\n'
+        f'trtllm_kv_cache_tokens_per_block{{rank="{rank}"}} 32\n'
+        for rank in range(2)
+    )
+    assert observed(metrics_of(ranks, "m")).kv_pool_tokens == 2 * 100 * 32
+
+
+@pytest.mark.parametrize("engine", NAMES)
+def test_an_address_without_a_path_is_read_where_its_engine_exports(engine: str) -> None:
+    exporting = replace(SEEN, engine=engine)
+    with running(exporting) as url:
+        assert scrape(url) == exporting.text()
+        with pytest.raises(Unreadable, match="answers 404; accepted: 200"):
+            scrape(f"{url}/elsewhere")
+
+
+def test_each_engine_states_where_its_names_were_looked_up() -> None:
+    rows = read_facts("metrics.json")["engines"]
+    assert set(rows) == set(NAMES)
+    assert all("wheel" in row["source"] or "repository" in row["source"] for row in rows.values())
+    for engine, names in NAMES.items():
+        listed = {n for value in rows[engine].values() if isinstance(value, list) for n in value}
+        assert set(names.values()) <= listed
 
 
 def test_a_quantile_is_that_of_prometheus() -> None:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from planner.handover.accesslog import access_log
 from planner.handover.prometheus import EngineMetrics, MetricHistogram, metrics_of
 from planner.handover.refusal import Unreadable
-from planner.handover.shell import MOST_WORDS, script, substituted
+from planner.handover.shell import MOST_WORDS, Word, script, substituted
+from planner.handover.workers import hosts_of
 
 
 def words(text: str, **known: str) -> list[list[str]]:
@@ -248,3 +249,21 @@ def test_a_log_in_the_common_format() -> None:
 def test_a_log_without_requests(lines: list[str]) -> None:
     with pytest.raises(Unreadable, match="log: no request in it; accepted: JSON lines"):
         access_log(lines, "log")
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("srun -N 2 trtllm-serve m", 2),
+        ("srun -N4 --ntasks 32 trtllm-serve m", 4),
+        ("/usr/bin/srun --nodes=3 trtllm-serve m", 3),
+        ("srun --nodes 16 bash -c x", 16),
+        ("srun -N 0 trtllm-serve m", 1),
+        ("srun -N 2-4 trtllm-serve m", 1),  # a range says neither
+        ("srun trtllm-serve m", 1),
+        ("trtllm-serve m -N 2", 1),
+        ("", 1),
+    ],
+)
+def test_slurm_says_the_hosts(text: str, hosts: int) -> None:
+    assert hosts_of([Word(each, 1) for each in text.split()]) == hosts

@@ -12,7 +12,7 @@ import yaml
 
 from planner.benchmarks.read import ACCEPTED
 from planner.deployment import deployment_of
-from planner.handover.arguments import parser_of
+from planner.handover.arguments import parser_of, parser_versions
 from planner.handover.autoscaling import clients_within
 from planner.handover.facts import started_engines
 from planner.handover.loadtest import TOOLS, benchmark
@@ -109,13 +109,84 @@ def test_which_engines_and_objects_go_together() -> None:
     assert held == {"vllm": 8, "sglang": 7, "trtllm": 6, "llama.cpp": 5, "lmdeploy": 5}
 
 
-@pytest.mark.parametrize("version", ["0.24.0", "0.33.0"])
-def test_a_command_is_taken_by_the_parser_of_its_version(version: str) -> None:
-    text = write(scenario("dense", "vllm").model_copy(update={"engine_version": version})).text
-    (command,) = script(text).commands
+RELEASES = [
+    (engine, version) for engine in started_engines() for version in parser_versions(engine)
+]
+
+
+@pytest.mark.parametrize(("engine", "version"), RELEASES)
+@pytest.mark.parametrize("name", ["dense", "experts"])
+def test_a_command_is_taken_by_the_parser_of_its_version(
+    name: str, engine: str, version: str
+) -> None:
+    try:
+        asked = scenario(name, engine).model_copy(update={"engine_version": version})
+        text = write(asked).text
+    except Unwritable as refusal:
+        assert engine in str(refusal)  # noqa: PT017 - what it does not take is named
+        return
+    *_, command = script(text).commands  # a configuration is written before it
     started = engine_started(command)
     assert started is not None
-    assert parser_of("vllm", version).parse(started[1]).faults == []
+    parser = parser_of(engine, version)
+    assert parser.version == version
+    assert parser.parse(started[1]).faults == []
+
+
+def test_trtllm_serve_on_two_hosts_is_started_by_slurm_one_task_a_gpu() -> None:
+    asked = scenario("hosts", "trtllm")
+    written = write(asked)
+    assert "srun \\\n  --nodes 2 \\\n  --ntasks 16 \\\n  --ntasks-per-node 8 \\\n" in written.text
+    assert "trtllm-llmapi-launch trtllm-serve deepseek-ai/DeepSeek-V3" in written.text
+    (read,) = read_files({"written": written.text})
+    assert read.reading.scenario == written.scenario
+    assert read.reading.scenario.nodes == 2
+    assert "srun" not in write(scenario("dense", "trtllm").model_copy(update={"replicas": 1})).text
+
+
+def test_hosts_of_trtllm_are_joined_by_slurm_or_dynamo_alone() -> None:
+    asked = scenario("hosts", "trtllm")
+    (read,) = read_files({"written": write(asked, "dynamo").text})
+    assert (read.reading.scenario.nodes, read.reading.scenario.attention_dp) == (2, 16)
+    message = "nodes: 2 of trtllm as leaderworkerset; accepted: 1, or as command, dynamo"
+    with pytest.raises(Unwritable, match=message):
+        write(asked, "leaderworkerset")
+
+
+def test_two_releases_of_each_engine_are_on_record() -> None:
+    assert all(len(parser_versions(engine)) >= 2 for engine in started_engines())
+
+
+@pytest.mark.parametrize(
+    ("version", "flag", "taken"),
+    # trtllm-serve: a flag for the cache's format came after 1.2, one for the generation config
+    # with 1.4, which took the TensorRT backend and renamed the workers of inputs
+    [
+        ("1.2.0", "--kv_cache_dtype fp8", False),
+        ("1.3.0", "--kv_cache_dtype fp8", True),
+        ("1.3.0", "--generation-config auto", False),
+        ("1.4.0", "--generation-config auto", True),
+        ("1.2.0", "--backend trt", True),
+        ("1.3.0", "--backend tensorrt", True),
+        ("1.4.0", "--backend tensorrt", False),
+        ("1.3.0", "--input-processor-workers 4", True),
+        ("1.4.0", "--input-processor-workers 4", False),
+        ("1.4.0", "--num_input_processor_workers 4", True),
+    ],
+)
+def test_trtllm_serve_takes_what_its_version_takes(version: str, flag: str, taken: bool) -> None:
+    (command,) = script(f"trtllm-serve Qwen/Qwen2.5-7B-Instruct {flag}\n").commands
+    started = engine_started(command)
+    assert started is not None
+    assert (parser_of("trtllm", version).parse(started[1]).faults == []) is taken
+
+
+def test_the_caches_format_is_said_as_the_version_takes_it() -> None:
+    asked = scenario("bare", "trtllm").model_copy(update={"kv": "fp8"})
+    old = write(asked.model_copy(update={"engine_version": "1.2.1"})).text
+    new = write(asked.model_copy(update={"engine_version": "1.4.0"})).text
+    assert "kv_cache_config:\n  dtype: fp8" in old
+    assert "--kv_cache_dtype fp8" in new
 
 
 def test_attention_dp_is_said_as_the_version_takes_it() -> None:
