@@ -125,7 +125,7 @@ def run_script(script: str) -> None:
             lines.append(line)
     if process.returncode:
         raise SystemExit(process.returncode)
-    keep(entry(script, lines))
+    keep(entry(script, lines), HISTORY)
 
 
 WIDTH, HEIGHT, ROW, PLOT = 900, 34, 26, 220
@@ -187,7 +187,7 @@ def main() -> None:
         there = [name for name in SCRIPTS if (FOLDER / f"{name}.py").exists()]
         for script in given.scripts or there:
             run_script(script)
-    DRAWING.write_text(drawn(read(), machine()), "utf-8")
+    DRAWING.write_text(drawn(read(HISTORY), machine()), "utf-8")
     print(f"kept in {HISTORY.name}, drawn in {DRAWING.name}")
 
 

@@ -1,6 +1,6 @@
 """A store of a million scenarios: pages, filters, disk, and an export and import by lines.
 
-    python bench/store.py [--databases sqlite,postgres] [--scenarios 1000000] [--moved 200000]
+    PYTHONPATH=. python bench/store.py [--databases sqlite,postgres] [--scenarios N] [--moved N]
 
 Filled by bulk SQL with one real plan. Times of pages are ratios within one run; memory is the peak
 of the service's processes.

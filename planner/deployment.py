@@ -30,7 +30,7 @@ from planner.step.evaluator import Step
 from planner.step.figures import StepPoints
 from planner.step.limits import DecodeLimits, limits
 from planner.step.model_steps import model_step, prompt_points
-from planner.step.parallel import Sharding
+from planner.step.parallel import NETWORK, NETWORK_BYTES_PER_S, Sharding, link_domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class Options:
     """How a latent cache is kept (`engines.pages.kinds`)."""
     drafts: int = 0
     """Tokens drafted a step; layers that the model has for it are loaded then [-]."""
+    host_bytes_per_s: float | None = None
+    """Bandwidth of host memory; None is what the engine's data assumes [byte/s]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +82,8 @@ class Deployment:
     """What the engine's settings change of a step."""
     speculation: Speculation | None = None
     """Tokens drafted and accepted a step; None where every step yields one token."""
+    nodes: int | None = None
+    """Hosts the replica is said to span."""
 
     @cached_property
     def prompt_step(self) -> Step:
@@ -92,6 +96,7 @@ class Deployment:
             self.calibration.routing_spread,
             prompt=True,
             conditions=self.conditions,
+            nodes=self.nodes,
         )
         return step.reaching(self.calibration.efficiency(step.items, self.subject, "prompt"))
 
@@ -164,7 +169,8 @@ class Deployment:
 
     def interval(self, quantity: str = "tpot") -> tuple[float, float]:
         """Return the factors from p50 to p10 and p90 of a time: tpot or ttft [-]."""
-        return self.calibration.interval(quantity, self.subject)
+        between = any(sent.op == NETWORK for sent in self.step.collectives)
+        return self.calibration.interval(quantity, self.subject, between)
 
 
 def deployment_of(scenario: Scenario) -> Deployment:
@@ -233,9 +239,16 @@ def _deployed(
     sharding.check(spec)
     weights = spec.weights_name(options.weights)
     formats = _formats(spec, weights, engine, options)
-    conditions = conditions_of(spec, engine, options.settings)
+    conditions = conditions_of(spec, engine, options.settings, options.host_bytes_per_s)
+    nodes = options.settings.nodes
     step = model_step(
-        spec, accelerator, sharding, formats, calibration.routing_spread, conditions=conditions
+        spec,
+        accelerator,
+        sharding,
+        formats,
+        calibration.routing_spread,
+        conditions=conditions,
+        nodes=nodes,
     )
     loaded = spec.drafting() if options.drafts else spec
     memory = plan_memory(
@@ -264,12 +277,13 @@ def _deployed(
         notes=(
             *spec.notes,
             *step.notes,
-            *_domain_note(accelerator, sharding, options.settings.nodes),
+            *_domain_note(accelerator, sharding, nodes),
             *memory_notes(spec, sharding, memory, options.settings, options.kv),
             *condition_notes(spec, conditions),
             *_figure_notes(accelerator, step, sharding),
             *support_notes(engine, options.engine_version, accelerator),
         ),
+        nodes=nodes,
     )
     return deployment.calibrated(calibration, subject)
 
@@ -301,10 +315,8 @@ def _figure_notes(accelerator: Accelerator, step: Step, sharding: Sharding) -> t
 def _domain_note(
     accelerator: Accelerator, sharding: Sharding, nodes: int | None
 ) -> tuple[Note, ...]:
-    domain = accelerator.domain_size
-    if nodes and nodes > 1:
-        domain = min(domain or sharding.gpus, sharding.gpus // nodes)
-    if domain is None or sharding.gpus == 1 or sharding.gpus <= domain:
+    domain = link_domain(accelerator, sharding.gpus, nodes)
+    if domain is None:
         return ()
     where = f"the {accelerator.id} link domain of {domain}"
     if nodes and nodes > 1:
@@ -312,7 +324,8 @@ def _domain_note(
     return (
         Note(
             "beyond_link_domain",
-            f"{sharding.gpus} GPUs exceed {where}: "
-            f"collectives are computed at {accelerator.link.name} speed all the same",
+            f"{sharding.gpus} GPUs exceed {where}: between nodes collectives are computed over a "
+            f"network of {NETWORK_BYTES_PER_S / 1e9:.0f} GB/s for each (assumed), at floors that "
+            "were never fitted, so that the interval is widened",
         ),
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -97,10 +98,41 @@ def test_a_drawing_is_of_one_machine(history: ModuleType) -> None:
     assert float(first) < float(last)  # less is lower, and zero is the foot of the row
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_script_is_run_and_kept_unless_it_fails(
+    history: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    fails: bool,
+) -> None:
+    ending = "raise SystemExit(3)" if fails else ""
+    tmp_path.joinpath("speed.py").write_text(f"print('plan: 7 µs')\n{ending}\n", "utf-8")
+    kept, drawing = tmp_path / "history.json", tmp_path / "history.svg"
+    for name, value in (("FOLDER", tmp_path), ("HISTORY", kept), ("DRAWING", drawing)):
+        monkeypatch.setattr(history, name, value)
+    monkeypatch.setattr(sys, "argv", ["history.py", "speed"])
+    if fails:
+        with pytest.raises(SystemExit, match="3"):
+            history.main()
+        assert not kept.exists()
+        return
+    history.main()
+    assert "plan: 7 µs" in capsys.readouterr().out
+    assert _runs(kept)[0]["figures"] == {"plan": [7.0, "µs"]}
+    assert "speed: plan" in drawing.read_text("utf-8")
+
+
+def _runs(path: Path) -> list[dict[str, Any]]:
+    runs: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.exists() else []
+    return runs
+
+
 def test_nothing_kept_draws_nothing(history: ModuleType) -> None:
     assert "polyline" not in history.drawn([], "here")
 
 
 def test_every_benchmark_that_is_named_can_be_there(history: ModuleType) -> None:
-    there = {path.stem for path in FOLDER.glob("*.py")} - {"history", "peers"}
+    asked_for = {"peers", "page"}  # they download packages, or need a browser
+    there = {path.stem for path in FOLDER.glob("*.py")} - {"history", *asked_for}
     assert there <= set(history.SCRIPTS)

@@ -339,3 +339,20 @@ def test_plot_in_the_terminal(picture: str, capsys: pytest.CaptureFixture[str]) 
     lines = answered(capsys, "plot", picture, *PLAN[1:]).splitlines()
     assert max(map(len, lines)) <= 80
     assert any("o" in line for line in lines)
+
+
+def test_kernels_of_one_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    """Four ranks read a quarter of each matrix; the norm is whole on each."""
+    model = ["kernels", "meta-llama/Llama-3.1-70B-Instruct", "--gpu", "h100-sxm5"]
+    whole, part = (
+        {
+            row["name"]: row
+            for row in json.loads(answered(capsys, *model, *more, "--json"))["kernels"]
+        }
+        for more in ([], ["--tp", "4"])
+    )
+    assert part["mlp_up"]["flops"] * 4 == whole["mlp_up"]["flops"]
+    assert part["norm"]["bytes"] == whole["norm"]["bytes"]
+    text = answered(capsys, *model, "--tp", "4")
+    assert "on one of 4 ranks" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80

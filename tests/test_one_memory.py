@@ -92,6 +92,8 @@ def every_way_agrees(fields: dict[str, Any]) -> None:
     given_fields = form(fields)
     planned = planned_memory(fields)
     _same_in_sweep(given_fields, planned)
+    if given_fields["speculation"]:
+        return  # layers that draft are loaded, of which batches by context and rows say nothing
     if given_fields["pp"] == given_fields["ep"] == given_fields["attention_dp"] == 1:
         _same_in_recommend(given_fields, planned)
     if given_fields["ep"] == given_fields["attention_dp"] == 1 and given_fields["engine"]:
@@ -130,8 +132,8 @@ _ROW = ("model", "gpu", "tp", "pp", "engine", "engine_version")
 
 
 def _same_in_validate(fields: dict[str, Any], planned: MemoryAnswer | str) -> None:
-    """A row of a start-up holds what a scenario says, but for speculation, which takes no memory;
-    it may name a longer context than the model's, and no share of memory of llama.cpp's."""
+    """A row of a start-up holds what a scenario says, but for speculation; it may name a longer
+    context than the model's, and no share of memory of llama.cpp's."""
     engine = get_engine(fields["engine"], fields["engine_version"])
     longest, spec = fields["max_model_len"], get_model(fields["model"])
     if engine.whole_model or (longest and longest > (spec.max_context or math.inf)):

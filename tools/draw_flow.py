@@ -32,6 +32,9 @@ LETTERS = 39
 ROUNDS = 12
 """How often layers are put in order, downwards and upwards."""
 
+AT_RUN_TIME = {"answer": {"pictures"}}
+"""Imports that run back up on purpose: a notebook asks a plan for its picture, and gets it then."""
+
 Graph = Mapping[str, set[str]]
 
 
@@ -50,7 +53,10 @@ def _is_room(path: Path) -> bool:
 def imports(files: Mapping[str, list[Path]]) -> dict[str, set[str]]:
     """Return the rooms that each room imports, wherever the import stands."""
     used = {room: {*_imported(paths)} for room, paths in files.items()}
-    return {room: (names & set(files)) - {room} for room, names in used.items()}
+    return {
+        room: (names & set(files)) - {room} - AT_RUN_TIME.get(room, set())
+        for room, names in used.items()
+    }
 
 
 def _imported(paths: list[Path]) -> Iterator[str]:

@@ -64,7 +64,7 @@ def page(rows: list[dict[str, Any]], about: str) -> str:
         columns = list(dict.fromkeys(name for row in mine for name in row["figures"]))
         heading = suite[0].upper() + suite[1:]
         shown = [name.replace("_", " ") for name in columns]
-        parts += [f"\n## {heading}\n\n{MEANINGS.get(suite, '').capitalize()}.\n"]
+        parts += [f"\n## {heading}\n\n{_sentence(MEANINGS[suite])}\n"]
         parts += [f"| database | {' | '.join(shown)} |", f"|---|{'---|' * len(columns)}"]
         for row in mine:
             cells = [str(row["figures"].get(name, "")) for name in columns]
@@ -72,12 +72,18 @@ def page(rows: list[dict[str, Any]], about: str) -> str:
     return "\n".join(parts) + "\n"
 
 
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def machine() -> str:
     """Return what the figures were measured on."""
     today = datetime.now(UTC).date().isoformat()
     return (
         f"{today}, CPython {platform.python_version()}, {platform.system()} on "
-        f"{os.cpu_count()} processors, client and service on the same ones.\n"
+        f"{os.cpu_count()} processors, client and service on the same ones; "
+        f"load average {os.getloadavg()[2]:.0f}, which other work on the machine is in: times are "
+        f"of a machine so busy, and only ratios within a row say much.\n"
     )
 
 

@@ -25,7 +25,7 @@ PATHS = {
     "kernels": "/kernels",
     "accuracy": "/accuracy?model=llama&gpu=h100-sxm5",
 }
-SCALES = {390: 1.0, 1280: 0.75, 2560: 0.5}
+SCALES = {390: 0.75, 1280: 0.6, 2560: 0.4}
 """Pixels of a file to one of the page, by width of the window [-]."""
 TALLEST = 1900
 """Of what a file shows; a narrow window is shown to its end [pixel]."""

@@ -43,6 +43,7 @@ def serve(settings: Settings) -> None:
     from granian import Granian
     from granian.constants import Interfaces
     from granian.http import HTTP1Settings
+    from granian.log import LogLevels
 
     from api.web import log
 
@@ -73,6 +74,7 @@ def serve(settings: Settings) -> None:
         interface=Interfaces.ASGI,
         workers=settings.workers,
         log_access=False,
+        log_level=LogLevels(settings.log_level),
         log_dictconfig=log.of_libraries(settings.log_level),
         http1_settings=HTTP1Settings(
             header_read_timeout=int(1e3 * settings.header_timeout_s), max_buffer_size=HEAD_BYTES

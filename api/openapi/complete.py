@@ -15,7 +15,7 @@ from litestar.routes import HTTPRoute
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from api.openapi.examples import EXAMPLES
+from api.openapi.examples import ANSWERS, EXAMPLES
 from api.openapi.schemas import prepared
 from api.web.accept import BYTES, JSON
 from api.web.problem import MEDIA_TYPE, ProblemDetails
@@ -163,6 +163,8 @@ def _describe_success(
             else {"schema": {"type": "string"}}
             for kind in handler.opt.get("produces", (JSON,))
         }
+        if operation["operationId"] in ANSWERS:
+            response["content"][JSON]["example"] = ANSWERS[operation["operationId"]]
     elif streams := handler.opt.get("streams"):
         response["content"] = {key: {"schema": {} if key == JSON else BINARY} for key in streams}
     elif operation["operationId"] == "metrics":

@@ -1,7 +1,9 @@
-"""One request that works for every operation that takes a body."""
+"""One request that works for every operation that takes a body, and one answer of every one."""
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from typing import Any
 
 SCENARIO: dict[str, Any] = {
@@ -117,3 +119,7 @@ EXAMPLES: dict[str, Any] = {
         "comparisons": [],
     },
 }
+ANSWERS: dict[str, Any] = json.loads(
+    files("api.openapi").joinpath("answers.json").read_text("utf-8")
+)
+"""Written by tools/api_examples.py."""

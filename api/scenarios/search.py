@@ -20,7 +20,7 @@ AnySession = Session | scoped_session[Session]
 
 SHORTEST = 3
 """Characters of a text that has trigrams [-]."""
-WINDOW = 5_000
+WINDOW = 2_000
 """Scenarios that are read through first on Postgres: where many match, these are a page [-]."""
 
 FURTHER = 20_000

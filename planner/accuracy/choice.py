@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import log
 
 from planner.accuracy.holdout import Held
 
@@ -68,3 +70,34 @@ def _measured(held: Held) -> float:
 def _predicted(held: Held) -> float:
     figures = held.prediction.values
     return rate_per_gpu(held.row.inputs, figures["ttft_ms"], figures["tpot_ms"])
+
+
+DIFFER = {
+    "split": ("tp", "pp", "attention_dp", "moe_ep", "gpus"),
+    "engine": ("engine", "engine_version"),
+    "weight format": ("weight_format",),
+    "accelerator": ("gpu",),
+}
+"""Columns in which the options of a choice may differ, by what is chosen."""
+
+SAME = ("model", "isl", "osl", "concurrency", "source")
+"""Columns in which runs at the same load agree."""
+
+
+def ratios(rows: Sequence[Held], of: str) -> list[float]:
+    """Return the errors of ratios between runs that differ in one thing alone [-].
+
+    log(predicted ratio/measured ratio) of the output rates per GPU of every pair of runs at the
+    same load, that agree in all of `DIFFER` but `of`. What is off for both does not count.
+    """
+    same = (*SAME, *(name for what, names in DIFFER.items() if what != of for name in names))
+    groups: dict[tuple[str, ...], list[Held]] = defaultdict(list)
+    for held in rows:
+        groups[tuple(held.row.inputs.get(name, "") for name in same)].append(held)
+    found = []
+    for members in groups.values():
+        off = [log(_predicted(held) / _measured(held)) for held in members]
+        option = [tuple(held.row.inputs.get(name, "") for name in DIFFER[of]) for held in members]
+        pairs = combinations(range(len(members)), 2)
+        found += [off[i] - off[j] for i, j in pairs if option[i] != option[j]]
+    return found

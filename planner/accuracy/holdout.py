@@ -13,7 +13,7 @@ from scipy.stats import t as student
 
 from planner.calibration.intervals import NEARNESS, SERVING
 from planner.calibration.subject import Subject, accelerator_tags
-from planner.calibration.table import from_json
+from planner.calibration.table import Calibration, from_json
 from planner.fitting.refit import Refit
 from planner.hw import get_accelerator
 from planner.roofline import Array, Bools, Words
@@ -87,6 +87,8 @@ class Holdout:
     def __init__(self, refit: Refit) -> None:
         """Keep the fit and what its rows are."""
         self.refit = refit
+        self._held: dict[str, list[Held]] = {}
+        self._fits: dict[tuple[str, str], Calibration] = {}
         self.rows = [*refit.serving.rows, *refit.decode.rows]
         self.serving = len(refit.serving.rows)
         self.subjects = [
@@ -101,30 +103,56 @@ class Holdout:
         vendors = {g: get_accelerator(g).vendor.lower() for g in families}
         self.sample_vendors = [vendors[gpu] for gpu in self.sample_gpus]
 
-    def held(self, by: str, serving_only: bool = False) -> Iterator[Held]:
-        """Yield every row once, predicted without the rows that share its key.
+    def keys(
+        self, by: str, parts: tuple[bool, bool, bool] = (True, True, True)
+    ) -> tuple[Words, list[str]]:
+        """Return what is left out with each row and sample, and the folds that serving rows have.
 
-        `serving_only` leaves out what has no serving run.
+        `parts` says whether serving rows, decode rows and kernel samples are among them.
         """
-        keys: Words = np.array(
-            [_key(by, r, s) for r, s in zip(self.rows, self.subjects, strict=True)]
-        )
-        known = keys[: self.serving] if serving_only else keys
-        for fold in sorted(set(known.tolist()) - _whole(by)):
-            yield from self._fold(by, fold, keys == fold)
-
-    def _fold(self, by: str, fold: str, out: Bools) -> Iterator[Held]:
+        own = [_key(by, r, s) for r, s in zip(self.rows, self.subjects, strict=True)]
         owners = {
             "gpu": self.sample_gpus,
             "family": self.sample_families,
             "vendor": self.sample_vendors,
-        }.get(by)
-        samples = None if owners is None else np.array([one == fold for one in owners], dtype=bool)
-        found = self.refit.without(out[: self.serving], out[self.serving :], samples)
-        figures = from_json(found)
-        places = np.flatnonzero(out).tolist()
-        rows = [as_asked(self.rows[i]) if by == USER else self.rows[i] for i in places]
-        for place, one in zip(places, predict(rows, figures), strict=True):
+        }.get(by, [""] * len(self.sample_gpus))
+        n = self.serving
+        chosen = [
+            key
+            for part, used in zip((own[:n], own[n:], owners), parts, strict=True)
+            for key in part
+            if used
+        ]
+        return np.array(chosen), sorted(set(own[:n]) - _whole(by) - {""})
+
+    def held(self, by: str, serving_only: bool = False) -> list[Held]:
+        """Return every row once, predicted without the rows that share its key; kept.
+
+        `serving_only` leaves out folds that have no serving run.
+        """
+        keys, known = self.keys(by)
+        if serving_only and by not in self._held:
+            return [one for fold in known for one in self._fold(by, fold, keys == fold)]
+        if by not in self._held:
+            folds = sorted(set(keys[: len(self.rows)].tolist()) - _whole(by))
+            self._held[by] = [one for fold in folds for one in self._fold(by, fold, keys == fold)]
+        return [one for one in self._held[by] if one.fold in known or not serving_only]
+
+    def without(self, by: str, fold: str) -> Calibration:
+        """Return the fit that leaves out a fold; kept."""
+        by = SOURCE if by == USER else by
+        if (by, fold) not in self._fits:
+            out, n, rows = self.keys(by)[0] == fold, self.serving, len(self.rows)
+            samples = out[rows:] if by in ("gpu", "family", "vendor") else None
+            content = self.refit.without(out[:n], out[n:rows], samples)
+            self._fits[by, fold] = from_json(content)
+        return self._fits[by, fold]
+
+    def _fold(self, by: str, fold: str, out: Bools) -> Iterator[Held]:
+        figures = self.without(by, fold)
+        places = np.flatnonzero(out[: len(self.rows)]).tolist()
+        runs = [as_asked(self.rows[i]) if by == USER else self.rows[i] for i in places]
+        for place, one in zip(places, predict(runs, figures), strict=True):
             yield self._one(place, by, fold, one)
 
     def fitted(self) -> Iterator[Held]:

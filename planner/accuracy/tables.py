@@ -22,6 +22,16 @@ def flows(held: Held) -> bool:
     return serves(held) and held.row.remarks.get("queued") != "1"
 
 
+def spread(held: Held) -> bool:
+    """Return whether a run that does not queue spreads whole experts over ranks."""
+    return flows(held) and held.row.count("moe_ep") > 1
+
+
+def whole(held: Held) -> bool:
+    """Return whether a run that does not queue is of a mixture whose experts all ranks share."""
+    return flows(held) and "moe" in held.subject.tags.get("network", "") and not spread(held)
+
+
 def sound(held: Held) -> bool:
     """Return whether a row is a decode run without doubt."""
     return held.row.kind == "decode" and not held.doubt

@@ -14,6 +14,10 @@ NEARNESS = ("measured accelerator and model", "measured accelerator", "family", 
 
 COVERED = ("pairs", "gpus", "families", "vendors")
 
+UNSEEN_LEVEL = 2.0
+"""Factor on the width of the interval where collectives pass a level of links that no row of the
+fit has, on its logarithm (assumption) [-]."""
+
 SERVING = "serving"
 """Mode of a case that no benchmark's loop explains: an engine that serves."""
 
@@ -101,17 +105,21 @@ class Intervals:
         modes, mode = self.factors.get(quantity, {}), self.mode(subject)
         return mode in self.coverage and mode not in modes and SERVING in modes
 
-    def of_case(self, quantity: str, subject: Subject) -> tuple[float, float]:
+    def of_case(
+        self, quantity: str, subject: Subject, between_nodes: bool = False
+    ) -> tuple[float, float]:
         """Return the factors from a predicted time to its p10 and p90 [-].
 
         Those of serving, widened as for an unseen vendor, where the subject's mode has none. Never
-        narrower than over sources left out where the subject is no run of a source.
+        narrower than over sources left out where the subject is no run of a source. A replica that
+        spans nodes is wider: no row of the fit does.
         """
         low, high = self._of_class(quantity, subject)
         if self.own_setup(subject):
             least, most = self.sources.get(quantity, (1.0, 1.0))
             low, high = min(low, least), max(high, most)
-        return low, high
+        wider = UNSEEN_LEVEL if between_nodes else 1.0
+        return low**wider, high**wider
 
     def own_setup(self, subject: Subject) -> bool:
         """Return whether a subject serves and is no run of a source that was measured."""

@@ -94,9 +94,11 @@ class Calibration:
             scale=self.scale(subject, phase),
         )
 
-    def interval(self, quantity: str, subject: Subject) -> tuple[float, float]:
+    def interval(
+        self, quantity: str, subject: Subject, between_nodes: bool = False
+    ) -> tuple[float, float]:
         """Return the factors from a predicted time to its p10 and p90 [-]; kept."""
-        return _interval(self, quantity, tuple(subject.tags.items()))
+        return _interval(self, quantity, tuple(subject.tags.items()), between_nodes)
 
     def scale(self, subject: Subject, kind: str) -> float:
         """Return the factor on a whole step (decode or prompt) or on TTFT (start) [-]."""
@@ -121,9 +123,9 @@ def _efficiency(
 
 @lru_cache(maxsize=4096)
 def _interval(
-    calibration: Calibration, quantity: str, tags: tuple[tuple[str, str], ...]
+    calibration: Calibration, quantity: str, tags: tuple[tuple[str, str], ...], between_nodes: bool
 ) -> tuple[float, float]:
-    return calibration.intervals.of_case(quantity, Subject(dict(tags)))
+    return calibration.intervals.of_case(quantity, Subject(dict(tags)), between_nodes)
 
 
 @lru_cache(maxsize=4096)

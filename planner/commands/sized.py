@@ -130,9 +130,9 @@ def _row(option: SizedOption) -> tuple[str, ...]:
 
 def _print_costs(result: Recommendation) -> None:
     """Print what an API's price or a grid factor was given for: break-even, energy and CO₂."""
-    asked, sized = result.request, result.sized
-    wanted = (asked.api_usd_per_million_output, asked.grid_kg_co2_per_kwh)
-    if sized is None or wanted == (None, None):
+    request, sized = result.request, result.sized
+    prices = (request.api_usd_per_million_output, request.grid_kg_co2_per_kwh)
+    if sized is None or prices == (None, None):
         return
     rows = []
     for name in ("cheapest", "fastest", "smallest"):

@@ -54,6 +54,12 @@ def make_table(
     from planner.plans.table.files import write_table
 
     cores = max(1, workers)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(
+            f"output: {output}: {error.strerror}; accepted: a directory that can be written"
+        ) from None
     if not cluster and sys.stderr.isatty():
         click.echo(_estimate_line(request, cores), err=True)
 

@@ -74,11 +74,11 @@ def command(
     if rows_csv is None and predictions is not None:
         raise click.UsageError("predictions: of no rows; accepted: --predictions with ROWS_CSV")
     about = {"report": report_md is not None, "choices": choices, "schedules": schedules}
-    given = [name for name, is_given in about.items() if is_given]
-    if given and rows_csv is not None:
-        raise click.UsageError(f"{given[0]}: not of ROWS_CSV; accepted: --{given[0]} without it")
-    if len(given) > 1:
-        raise click.UsageError(f"{', '.join(given)}: given together; accepted: one of them")
+    chosen = [name for name, is_given in about.items() if is_given]
+    if chosen and rows_csv is not None:
+        raise click.UsageError(f"{chosen[0]}: not of ROWS_CSV; accepted: --{chosen[0]} without it")
+    if len(chosen) > 1:
+        raise click.UsageError(f"{', '.join(chosen)}: given together; accepted: one of them")
     if choices or schedules:
         from planner.commands.held import print_choices, print_schedules
 

@@ -8,8 +8,13 @@ from planner.models.spec import ModelSpec, Note
 from planner.step.conditions import PLAIN, Conditions
 
 
-def conditions_of(spec: ModelSpec, engine: Engine, settings: MemorySettings) -> Conditions:
-    """Return the conditions that settings put a step under."""
+def conditions_of(
+    spec: ModelSpec, engine: Engine, settings: MemorySettings, host_bytes_per_s: float | None = None
+) -> Conditions:
+    """Return the conditions that settings put a step under.
+
+    `host_bytes_per_s` is the bandwidth of host memory where it is known [byte/s].
+    """
     lora, on_gpu = settings.lora, settings.layers_on_gpu
     if not engine.host_bytes_per_s:
         on_gpu = None
@@ -22,7 +27,7 @@ def conditions_of(spec: ModelSpec, engine: Engine, settings: MemorySettings) -> 
         rank=lora.rank if lora else 0,
         host_layers=0.0 if on_gpu is None else max(0.0, 1.0 - on_gpu / spec.layers),
         host_head=on_gpu is not None and on_gpu <= spec.layers,
-        host_bytes_per_s=engine.host_bytes_per_s,
+        host_bytes_per_s=host_bytes_per_s or engine.host_bytes_per_s,
         host_flops_per_s=engine.host_flops_per_s,
         eager_layer_s=engine.eager_layer_s if settings.graphs == "off" else 0.0,
     )

@@ -49,12 +49,18 @@ def _layout(spec: ModelSpec, memory: Memory, kv: str | None) -> Note | None:
 
 
 def _length(memory: Memory) -> Note | None:
-    """An engine that checks that one sequence of the longest context fits refuses to start."""
+    """Where no sequence of the longest context fits, an engine refuses to start or caps them."""
     if memory.engine.id == "neutral" or memory.engine.whole_model:
         return None
     if memory.kv_pool_bytes_per_gpu <= 0 or memory.pool.sequences(memory.longest) >= 1:
         return None
     longest = memory.pool.longest(1, memory.longest)
+    if not memory.engine.checks_longest:
+        return Note(
+            "max_model_len_capped",
+            f"max_model_len: the cache holds no sequence of {memory.longest} tokens; "
+            f"{memory.engine.name} starts, and serves sequences of {longest} at most",
+        )
     return Note(
         "max_model_len_does_not_fit",
         f"max_model_len: the cache holds no sequence of {memory.longest} tokens, with which "

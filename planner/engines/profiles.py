@@ -71,6 +71,8 @@ class Engine:
     half where sequences may be, as they are half done on average [-]."""
     graph_sequences: int = 0
     """Largest batch that runs as a CUDA graph; 0 where none is captured [-]."""
+    checks_longest: bool = False
+    """Whether it refuses to start where no sequence of the longest context fits."""
     eager_layer_s: float = 0.0
     """What each layer takes longer where no graph is captured [s]."""
     host_bytes_per_s: float = 0.0

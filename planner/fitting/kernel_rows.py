@@ -106,6 +106,11 @@ def _samples(key: tuple[tuple[str, ...], ...], members: list[list[dict[str, str]
     )
 
 
+ALONE = "alone"
+"""Tag of kernels timed on their own: with their host launches, and with steps such as
+quantisation that an engine fuses with others."""
+
+
 def add_samples(design: Design, sets: Sequence[Samples], offset: int) -> tuple[Array, Array]:
     """Add samples as rows from `offset` on; return their times [s] and weights [-].
 
@@ -114,7 +119,8 @@ def add_samples(design: Design, sets: Sequence[Samples], offset: int) -> tuple[A
     times, weights = [], []
     for one in sets:
         accelerator = get_accelerator(one.gpu)
-        subject = Subject({**accelerator_tags(accelerator), **engine_tags(one.engine, one.version)})
+        tags = {**accelerator_tags(accelerator), **engine_tags(one.engine, one.version)}
+        subject = Subject({**tags, "timed": ALONE})
         n = len(one.seconds)
         design.add(
             one.items,

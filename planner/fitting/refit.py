@@ -87,14 +87,14 @@ def queueing_problem(serving: ServingRows, states: States, priors: Priors) -> Fi
     others = np.maximum(states.running - 1.0, 0.0)
     every = others * states.bunched_s
     items = (Item("prompt"), *(Item(name) for name in ARRIVAL))
+    in_step, mixes = serving.in_step, serving.mixes
     visits = [
         np.zeros(n),
         np.ones(n),
-        serving.layers,
         every,
         states.decode_s,
-        every / (others + 1.0),
-        every,
+        every / (others + 1.0) * (in_step & mixes),
+        every * (in_step & ~mixes),
     ]
     figures = {"visit_s": priors.parameters[QUEUEING]}
     design = Design(replace(priors, parameters=dict.fromkeys((*NAMES, SCALE), NOTHING) | figures))

@@ -59,16 +59,20 @@ class ScaledServing:
 
     @property
     def bends(self) -> Array:
-        """Batches at which prompts begin to share steps, and fill them, shape (2, row)."""
-        each = self.osl * self.ranks / self.habits.poll
-        return np.stack([each, each * self.load.most])
+        """Batches at which prompts begin to share steps, are held until every rank has one, and
+        fill the steps, shape (4, row)."""
+        ranks, held = self.ranks, np.asarray(self.habits.rank_wait) * (self.ranks > 1)
+        shared = self.osl / self.habits.poll
+        waits = self.osl / np.maximum(held, 1e-9)
+        begin, gathered = (np.where(held > 0, waits * n, shared * ranks) for n in (1, ranks))
+        return np.stack([begin, gathered, shared, shared * ranks * self.load.most])
 
     def curves(self, running: Array) -> tuple[Array, Numeric, Numeric]:
         """Return what batches of shape (node, row) take, and how prompts fill steps.
 
         The first has shape (4, node, row): the time of a step, and the three of prompts [s].
         """
-        prompts = self.load.at(running, self.osl, self.habits.poll)
+        prompts = self.load.at(running, self.osl, self.habits.poll, self.habits.rank_wait)
         step_s = self.deployment.time_s(running, self.context)
         times = (step_s, prompts.own_s, prompts.held_s, prompts.bunched_s)
         return (
@@ -82,7 +86,8 @@ class ScaledServing:
         step, prompt, start = (column[:, None] for column in scales.T)
 
         def prompts_at(running: Array) -> Prompts:
-            shipped = self.load.at(running, self.osl, self.habits.poll)
+            taken_in = self.habits
+            shipped = self.load.at(running, self.osl, taken_in.poll, taken_in.rank_wait)
             return replace(
                 shipped,
                 own_s=shipped.own_s * prompt,

@@ -70,9 +70,14 @@ class ServingRows:
         return np.where(none, 0.0, set_weights(self.rows, SET, SET_SIZE))
 
     @cached_property
-    def layers(self) -> Array:
-        """Layers of the models [-]."""
-        return self._of_deployments(lambda one: one.spec.layers)
+    def mixes(self) -> Bools:
+        """Whether the engines run prompts in the steps that decode."""
+        return self._of_deployments(lambda one: one.engine.mixes_prompts) > 0
+
+    @cached_property
+    def in_step(self) -> Bools:
+        """Whether equal lengths kept the clients in step."""
+        return np.array([bool(harness_of(row).arrivals) for row in self.rows])
 
     @cached_property
     def ranks(self) -> Array:
@@ -115,10 +120,12 @@ class ServingRows:
     def together(self, running: Array) -> tuple[Array, Array]:
         """Prompts that share a step of `running` sequences, and those that hold it up alone [-]."""
         prompts, alone = np.ones(len(self.rows)), np.ones(len(self.rows))
-        polls = np.asarray(habits(self.rows).poll)
+        taken_in = habits(self.rows)
+        polls, waits = np.asarray(taken_in.poll), np.asarray(taken_in.rank_wait)
         for group, load in self.loads:
             at = group.rows
-            prompts[at] = load.together(running[at], self.lengths[1][at], polls[at])
+            osl = self.lengths[1][at]
+            prompts[at] = load.together(running[at], osl, polls[at], waits[at])
             alone[at] = np.maximum(prompts[at], group.deployment.sharding.pp)
         return prompts, alone
 

@@ -21,9 +21,9 @@ from planner.runs.groups import Ints
 from planner.serving.prompts import Prompts
 from planner.serving.steady import Habits, Queueing, steady_state
 
-SPANS = 3
-"""Spans of a curve: prompts alone in a step, sharing it, and filling it."""
-NODES = 24
+SPANS = 5
+"""Spans of a curve: prompts alone in a step, held, side by side, sharing it, and filling it."""
+NODES = 16
 """Straight lines of a span: they miss a curve by some parts in ten thousand [-]."""
 FIGURES = ("step_s", "own_s", "held_s", "bunched_s")
 """What curves give: the time of a step, and those of prompts."""

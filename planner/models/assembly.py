@@ -36,7 +36,11 @@ def read_dtype(reader: ConfigReader) -> str:
         except UnknownFormat:
             pass
     fault = "is missing" if name is None else f"{name!r} is unknown"
-    reader.note("assumed_dtype", f"torch_dtype {fault}: bf16 assumed")
+    reader.note(
+        "assumed_dtype",
+        f"torch_dtype {fault}: bf16 assumed; what is not quantised would take twice the bytes in"
+        " fp32",
+    )
     return "bf16"
 
 

@@ -159,7 +159,7 @@ def everywhere(reader: ConfigReader, config: Mapping[str, Any], fmt: Format) -> 
         reader.note(
             "assumed_quantization",
             "quantization_config: its ignore list is cut in this"
-            " source; attention is taken to be on it",
+            " source; attention is taken to be on it, which is the most bytes it can be",
         )
         for role in ("attention", "mixer", "indexer"):
             formats.pop(role, None)
@@ -228,7 +228,8 @@ def by_name(reader: ConfigReader, named: Mapping[str, Format], trimmed: bool) ->
         reader.note(
             "assumed_quantization",
             "quantization_config: its list of modules is cut in"
-            " this source; modules like those shown are taken to be alike",
+            " this source; modules like those shown are taken to be alike: each that is not is off"
+            " by the difference of the two formats",
         )
     elif not formats:
         shown = ", ".join(list(named)[:3])

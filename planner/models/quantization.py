@@ -32,7 +32,7 @@ def read_quantization(reader: ConfigReader) -> Quantization:
         reader.note(
             "assumed_quantization",
             "quantization_config: no quant_method; read as MLX writes it, with embedding and head"
-            " as narrow as the rest",
+            " as narrow as the rest, which is the least bytes they can be",
         )
     read = METHODS.get(method)
     if read is None:

@@ -130,8 +130,10 @@ class Sampled:
     @cached_property
     def workers(self) -> Workers:
         """Workers for decode, with the same for prompts."""
-        one, asked = self.deployment, self.requests
-        return Workers(one, one, asked.isl, asked.osl, busy=BUSY, prefix_hit=asked.prefix_hit)
+        one, requests = self.deployment, self.requests
+        return Workers(
+            one, one, requests.isl, requests.osl, busy=BUSY, prefix_hit=requests.prefix_hit
+        )
 
 
 PROMPT_FIELDS = tuple(f.name for f in fields(Prompts))

@@ -216,8 +216,8 @@ class PoolMember:
     def request_limits(self) -> tuple[float, float, float, float]:
         """Limits on TTFT, TPOT and a whole request [s], infinite where none, and their place."""
         one = self.request
-        given = (one.ttft_ms, one.slowest_tpot_ms, one.e2e_ms)
-        ttft, tpot, e2e = (math.inf if ms is None else ms / 1e3 for ms in given)
+        limits_ms = (one.ttft_ms, one.slowest_tpot_ms, one.e2e_ms)
+        ttft, tpot, e2e = (math.inf if ms is None else ms / 1e3 for ms in limits_ms)
         return ttft, tpot, e2e, z_of(one.percentile)
 
     def day(self, windows: Windows) -> PoolDay:
@@ -339,8 +339,8 @@ def _capacity(
     if curve is None:
         return 0.0, "memory"
     names = dict(zip(("ttft", "tpot", "e2e"), limits[:3], strict=True))
-    given = {name: s for name, s in names.items() if math.isfinite(s)}
-    wanted = Wanted(given, "requests_per_s", 1.0, 0.0)
+    limits_s = {name: s for name, s in names.items() if math.isfinite(s)}
+    wanted = Wanted(limits_s, "requests_per_s", 1.0, 0.0)
     load = Sizing(curve, Spread.of(deployment), wanted).most(limits[3])
     return load.served, "memory or engine cap" if load.binds == "room" else load.binds
 

@@ -1,7 +1,7 @@
 """The largest model and context that one card runs fast enough, with llama.cpp's formats.
 
-Where host memory is given, layers that the card does not hold run on the host: their bytes of a
-step are read at a share of host bandwidth, and the card waits for them.
+Where host memory is given, layers that the card does not hold run on the host at its bandwidth, and
+the card waits for them (`planner.step.conditions`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ from planner.workload.distributions import Tokens
 
 FORMATS = ("q8_0", "q6_k", "q5_k_m", "q4_k_m")
 """Formats tried, the most bits first."""
-HOST_SHARE = 0.7
-"""Share of host bandwidth that layers on the host reach (assumption) [-]."""
 MOST_ROWS = 12
 """Models told [-]."""
 ENGINE = "llama.cpp"
@@ -89,13 +87,10 @@ class HeldModel:
 
     deployment: Deployment
     layers_on_gpu: int
-    host_s: float
-    """Time that the layers on the host take of a token [s]."""
 
     def time_s(self, context: Array | float) -> Array:
         """Return the time of a token at contexts [s]."""
-        share = self.layers_on_gpu / self.deployment.spec.layers
-        return np.asarray(self.deployment.time_s(1.0, context) * share + self.host_s)
+        return self.deployment.time_s(1.0, context)
 
 
 def largest_models(request: LargestRequest) -> Largest:
@@ -121,7 +116,10 @@ def largest_models(request: LargestRequest) -> Largest:
             rows.append(row)
     notes = [Note("one_sequence", "one sequence at a time, as one person uses a card")]
     if request.host_memory_bytes:
-        text = f"layers on the host read {HOST_SHARE:.0%} of host bandwidth (assumption)"
+        text = (
+            "layers on the host are taken to reach the share of its bandwidth that the card's "
+            "kernels reach of the card's: a host of half the share takes twice the time for them"
+        )
         notes.append(Note("host_share", text))
     return Largest(
         request=request,
@@ -179,12 +177,13 @@ def _held(
 
     def with_layers(layers: int | None) -> Deployment:
         settings = replace(MemorySettings(), layers_on_gpu=layers)
-        options = Options(weights=weights, engine=ENGINE, settings=settings)
+        host = request.host_bytes_per_s
+        options = Options(weights, engine=ENGINE, settings=settings, host_bytes_per_s=host)
         return deploy(spec, accelerator, Sharding(), options)
 
     whole = with_layers(None)
     if whole.memory.max_batch(request.context) >= 1:
-        return HeldModel(whole, spec.layers, 0.0)
+        return HeldModel(whole, spec.layers)
     if not (request.host_memory_bytes and request.host_bytes_per_s):
         return None
     low, high = 0, spec.layers
@@ -195,6 +194,4 @@ def _held(
     away = 1.0 - low / spec.layers
     if not low or whole.memory.weights_bytes_per_gpu * away > request.host_memory_bytes:
         return None
-    moved = float(whole.passes(1.0, float(request.context))[0].points.bytes)
-    host_s = away * moved / (HOST_SHARE * request.host_bytes_per_s)
-    return HeldModel(with_layers(low), low, host_s)
+    return HeldModel(with_layers(low), low)

@@ -72,18 +72,27 @@ class PromptLoad:
         """Prompts that a step takes at most on one attention-DP rank [-]."""
         return np.maximum(np.floor(self.deployment.engine.chunk_tokens / self.fresh), 1.0)
 
-    def together(self, running: Numeric, osl: Numeric, poll: Numeric = 1.0) -> Array:
-        """Return the prompts that share a step, on all ranks together [-]; new ones are looked for
-        every `poll` steps.
+    def together(
+        self, running: Numeric, osl: Numeric, poll: Numeric = 1.0, rank_wait: Numeric = 0.0
+    ) -> Array:
+        """Return the prompts that share a step, on all ranks together [-].
+
+        New ones are looked for every `poll` steps. Attention-DP ranks step together, so that a
+        prompt on one stops them all; where it is held until every rank has one, for `rank_wait`
+        steps at most, they run side by side.
         """
         ranks = self.deployment.sharding.attention_dp
-        return np.asarray(ranks * np.clip(running / osl * poll / ranks, 1.0, self.most))
+        begun = running / osl
+        least = np.clip(begun * rank_wait, 1.0, ranks)
+        return np.asarray(np.clip(begun * poll, least, ranks * self.most))
 
-    def at(self, running: Array, osl: Array, poll: Numeric = 1.0) -> Prompts:
+    def at(
+        self, running: Array, osl: Array, poll: Numeric = 1.0, rank_wait: Numeric = 0.0
+    ) -> Prompts:
         """Return the times of prompts beside `running` sequences of `osl` output tokens."""
         one = self.deployment
         ranks, pp = one.sharding.attention_dp, one.sharding.pp
-        prompts, many = self.together(running, osl, poll), self.most * ranks
+        prompts, many = self.together(running, osl, poll, rank_wait), self.most * ranks
         step_s, full_s = self.time_s(np.stack(np.broadcast_arrays(prompts, many)), running)
         return Prompts(
             own_s=step_s,

@@ -4,7 +4,7 @@ C clients each keep one request in flight, of which the pool holds A; B of them 
 OSL − 1 steps after its first token a request ends, so that x = B/(OSL − 1) prompts begin a step.
 
     TPOT = t_decode(B) + (1 − burst)·(A − 1)/A·x·t_prompt(B)
-    TTFT = first + layer·layers + own + burst·(B − 1)·t_prompt + wait·t_decode
+    TTFT = first + own + burst·(B − 1)·t_prompt + wait·t_decode
            + (A − 1)/A·ρ/(1 − (1 − 1/(2A))·f)·t_prompt/2
     B = A·(OSL − 1)·TPOT/(TTFT + (OSL − 1)·TPOT)
 
@@ -18,9 +18,11 @@ never exceeds a full step.
 
 All clients of a benchmark start at once, and in the first of its R rounds a request waits for half
 of the prompts on average: burst is 1/(2R), R = 10 being usual. That is where lengths differ and the
-clients spread; equal lengths keep them in step, and `ahead` and `together` more prompts stand
-before each request. The C − A clients without room wait as long as the others take to leave (Little
-1961), which lengthens TTFT and leaves TPOT as it is.
+clients spread. Equal lengths keep clients in step, as far as the engine lets them: one that stops
+decoding for all prompts answers them together, so that they end and return together and half of the
+others stand before each; one that mixes answers one prompt after another, so that they return one
+after another, each behind the last. The C − A clients without room wait as long as the others take
+to leave (Little 1961), which lengthens TTFT and leaves TPOT as it is.
 """
 
 from __future__ import annotations
@@ -54,16 +56,17 @@ class Queueing:
     """How an engine lets requests in; figures of the calibration."""
 
     first_s: float
-    """Time a request takes beside its prompt: receiving, tokenising, sending, and what every layer
-    adds to the first token, however short the prompt [s]."""
+    """Time a request takes at an idle engine beside its prompt and the steps it waits for:
+    receiving, tokenising, preparing, sending [s]."""
     burst: float
     """Share of the other clients' prompts that stand before a new one, on average [-]."""
     wait: float
     """Tokens of a sequence a new request waits for, those of a step together, on average [-]."""
     ahead: float = 0.0
-    """Prompts of clients in step with a new request that stand before it [-]."""
+    """Prompts that stand before one of clients in step where the engine mixes [-]."""
     together: float = 0.0
-    """Share of all clients that is in step and stands before a new request besides [-]."""
+    """Share of the others' prompts that stand before one of clients in step where it alternates
+    [-]."""
     scale: Numeric = 1.0
     """Factor on TTFT but for what waits for room, of measurements of one's own [-]."""
 
@@ -71,15 +74,15 @@ class Queueing:
     def of(cls, deployment: Deployment) -> Queueing:
         """Return the figures of a deployment."""
         figures, subject = deployment.calibration, deployment.subject
-        first, layer, burst, wait, ahead, together = (
-            figures.number(name, subject) for name in ARRIVAL
-        )
+        first, burst, wait, ahead, together = (figures.number(name, subject) for name in ARRIVAL)
+        in_step = bool(subject.tags.get("arrivals"))
+        mixes = deployment.engine.mixes_prompts
         return cls(
-            first + layer * deployment.spec.layers,
+            first,
             burst,
             wait * deployment.tokens_per_step,
-            ahead,
-            together,
+            ahead * (in_step and mixes),
+            together * (in_step and not mixes),
             figures.scale(subject, START),
         )
 
@@ -110,7 +113,7 @@ class Habits:
 START = "start"
 """Kind of the scale on TTFT."""
 
-ARRIVAL = ("first", "layer", "burst", "wait", "ahead", "together")
+ARRIVAL = ("first", "burst", "wait", "ahead", "together")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +292,7 @@ def serve(
     load = PromptLoad(deployment, isl, prefix_hit, of_a_token)
     return steady_state(
         lambda running: deployment.time_s(running, context),
-        lambda running: load.at(running, osl, habits.poll),
+        lambda running: load.at(running, osl, habits.poll, habits.rank_wait),
         clients,
         osl,
         room_for(deployment, isl, of_a_step) if room is None else room,

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from planner.hw import Accelerator
 from planner.kernels import Kernel
 from planner.roofline import Array
-from planner.step.parallel import ACTIVATION_BYTES, Collective, Sharding, link_bandwidth
+from planner.step.parallel import (
+    ACTIVATION_BYTES,
+    NETWORK,
+    NETWORK_BYTES_PER_S,
+    Collective,
+    Sharding,
+    link_bandwidth,
+)
 from planner.step.timing import OVERHEADS, Item
 
 Ints = NDArray[np.int64]
@@ -280,10 +287,13 @@ def _experts(
 
 
 def _wires(collectives: Sequence[Collective], accelerator: Accelerator) -> tuple[Array, Array]:
-    """Time a token's bytes take on the link, of a rank's tokens and of a stage's [s/token]."""
+    """Time a token's bytes take on the links, of a rank's tokens and of a stage's [s/token]."""
     if not collectives:
         return np.zeros(0), np.zeros(0)
     link = link_bandwidth(accelerator)
-    wires = np.array([c.count * c.wire_factor * c.bytes_per_token for c in collectives]) / link
+    rates = np.array(
+        [min(link, NETWORK_BYTES_PER_S) if c.op == NETWORK else link for c in collectives]
+    )
+    wires = np.array([c.count * c.wire_factor * c.bytes_per_token for c in collectives]) / rates
     of_stage = np.array([c.tokens_of == "stage" for c in collectives])
     return np.where(of_stage, 0.0, wires), np.where(of_stage, wires, 0.0)

@@ -20,6 +20,7 @@ from planner.kernels import Kernel, expected_distinct_experts, skewed_distinct_e
 from planner.models.spec import Note
 from planner.roofline import Array, Numeric
 from planner.step.buffers import Into, fresh
+from planner.step.busiest import experts_on_busiest, tokens_on_busiest
 from planner.step.coefficients import (
     BatchItems,
     ContextItems,
@@ -106,8 +107,11 @@ class Step:
         stage_tokens = tokens if micro is sequences else (micro * queries).ravel()
         hit = self._experts_hit(stage_tokens, 0.0)
         skewed = hit
+        busiest = np.ones((1, 1))
         if self.routing_spread and self.batch_items.experts:
             skewed = self._experts_hit(stage_tokens, self.routing_spread)
+            if split.ep > 1:
+                skewed, busiest = self._on_busiest(skewed, stage_tokens)
         return BatchFigures(
             terms=self.batch_items,
             efficiency=self.of_items[0],
@@ -122,7 +126,15 @@ class Step:
             stage_tokens=stage_tokens,
             experts_hit=hit,
             experts_hit_skewed=skewed,
+            busiest=busiest,
         )
+
+    def _on_busiest(self, hit: Array, tokens: Array) -> tuple[Array, Array]:
+        """Experts hit and tokens of the rank that gets most, over a rank's share of them [-]."""
+        routed, ranks = self.batch_items.experts, self.sharding.ep
+        experts, top_k = routed.experts[:, None], routed.top_k[:, None]
+        most = tokens_on_busiest(experts, top_k, tokens, ranks, self.routing_spread)
+        return experts_on_busiest(experts, hit, ranks), most
 
     def _experts_hit(self, tokens: Array, spread: float) -> Array:
         """Distinct experts that `tokens` tokens hit, shape (routed kernel, point) [-]."""

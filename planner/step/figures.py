@@ -97,7 +97,11 @@ class BatchFigures(_Axis):
     experts_hit: Array
     """Distinct experts hit where routing is uniform, shape (routed kernel, flat point) [-]."""
     experts_hit_skewed: Array
-    """The same as tokens really choose, which is what calibrated times rest on [-]."""
+    """The same as tokens really choose, on the busiest rank times the ranks that experts are spread
+    over, which is what calibrated times rest on [-]."""
+    busiest: Array
+    """Tokens of the busiest of these ranks over those of all on average, shape (1 or routed kernel,
+    1 or flat point) [-]."""
 
     @cached_property
     def pure(self) -> Features:
@@ -108,9 +112,9 @@ class BatchFigures(_Axis):
     def features(self) -> Features:
         """Features of the items as calibration sees them."""
         same = self.experts_hit_skewed is self.experts_hit
-        return self.pure if same else self._features(self.experts_hit_skewed)
+        return self.pure if same else self._features(self.experts_hit_skewed, self.busiest)
 
-    def _features(self, hit: Array) -> Features:
+    def _features(self, hit: Array, busiest: Array | None = None) -> Features:
         terms, visits = self.terms, self.terms.visits[:, None]
         compute = terms.compute_per_token_s[:, None] * self.tokens
         memory = terms.memory_s[:, None] + terms.memory_per_token_s[:, None] * self.tokens
@@ -122,6 +126,8 @@ class BatchFigures(_Axis):
             visits = np.repeat(visits, len(self.tokens), axis=1)
             memory[routed.rows] = routed.weights_s[:, None] * (hit / routed.experts[:, None])
             visits[routed.rows] = routed.visits_per_expert[:, None] * hit
+            if busiest is not None:
+                compute[routed.rows] *= busiest
         return Features(compute, memory, terms.launches[:, None], visits)
 
     @cached_property

@@ -23,7 +23,7 @@ from planner.step.conditions import (
 )
 from planner.step.evaluator import Step, make_step
 from planner.step.figures import StepPoints
-from planner.step.parallel import Sharding, collectives
+from planner.step.parallel import Sharding, collectives, link_domain
 
 
 @lru_cache(maxsize=256)
@@ -55,13 +55,16 @@ def model_step(
     routing_spread: float = 0.0,
     prompt: bool = False,
     conditions: Conditions = PLAIN,
+    nodes: int | None = None,
 ) -> Step:
     """Return a decode step of a model, or its prompt step, at datasheet rates.
 
+    `nodes` are the hosts a replica is said to span; what its link domain does not join spans more.
     Raises ValueError like `make_step`.
     """
     kernels = prompt_kernels(spec, formats) if prompt else decode_kernels(spec, formats)
-    sent, layout = collectives(spec, sharding), Layout(spec.layers, spec.hidden)
+    domain = link_domain(accelerator, sharding.gpus, nodes)
+    sent, layout = collectives(spec, sharding, domain), Layout(spec.layers, spec.hidden)
     if conditions.decode_cp > 1 and not prompt:
         kernels = shared_caches(kernels, conditions.decode_cp)
         sent = (*sent, *sharing(spec, sharding, conditions.decode_cp))

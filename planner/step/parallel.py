@@ -7,7 +7,7 @@ tp·attention_dp ranks, by expert (ep ways) and by width (the rest). A pipeline 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,13 +70,16 @@ class Collective:
     """A collective of a step, `count` times over all layers."""
 
     op: str
-    """all_reduce, all_gather, reduce_scatter, all_to_all or send."""
+    """all_reduce, all_gather, reduce_scatter, all_to_all or send; `network` for the part of one of
+    them that passes between nodes."""
     count: int
     ranks: int
     bytes_per_token: float
     """Size of the message per token of the microbatch, before the algorithm's factor [byte]."""
     tokens_of: str = "rank"
     """Whose tokens the message holds: one attention-DP rank's or the whole stage's."""
+    reduces: bool = False
+    """Whether the part between nodes is of an all-reduce, which sends twice."""
 
     @property
     def wire_factor(self) -> float:
@@ -87,15 +90,42 @@ class Collective:
         if self.op == "send":
             return 1.0
         factor = (self.ranks - 1) / self.ranks
-        return 2 * factor if self.op == "all_reduce" else factor
+        return 2 * factor if self.op == "all_reduce" or self.reduces else factor
 
 
 ACTIVATION_BYTES = 2.0
 """Bytes of a value in flight between layers: engines keep them at 16 bits [byte]."""
 
 
-def collectives(spec: ModelSpec, sharding: Sharding) -> tuple[Collective, ...]:
-    """Return the collectives of one decode step.
+NETWORK = "network"
+"""The op of what passes between nodes."""
+
+NETWORK_BYTES_PER_S = 50e9
+"""One direction of a 400 Gb/s port for each accelerator (InfiniBand NDR), which what connects the
+nodes of a replica is assumed to be [byte/s]."""
+
+
+def hierarchical(sent: Collective, domain: int) -> tuple[Collective, ...]:
+    """Return a collective as what its nodes do inside and between each other.
+
+    Ranks fill one node after another, `domain` to a node. An all-reduce is a reduce-scatter inside,
+    an all-reduce of 1/domain of the message between the nodes, and an all-gather inside; of the
+    others each rank sends its part of the message (Thakur, Rabenseifner, Gropp 2005).
+    """
+    nodes = -(-sent.ranks // domain)
+    if nodes == 1 or sent.op == "send":
+        return (sent,)
+    reduces = sent.op == "all_reduce"
+    message = sent.bytes_per_token / (domain if reduces else 1)
+    between = Collective(NETWORK, sent.count, nodes, message, sent.tokens_of, reduces)
+    inside = replace(sent, ranks=domain)
+    return (inside, between) if domain > 1 else (between,)
+
+
+def collectives(
+    spec: ModelSpec, sharding: Sharding, domain: int | None = None
+) -> tuple[Collective, ...]:
+    """Return the collectives of one decode step; links join `domain` ranks, or all without.
 
     Tensor parallelism all-reduces the hidden state after each mixer and each MLP. Under attention
     DP, experts gather the tokens of all ranks and scatter the results, or, expert-parallel,
@@ -128,7 +158,21 @@ def collectives(spec: ModelSpec, sharding: Sharding) -> tuple[Collective, ...]:
             sent.append(Collective("reduce_scatter", expert_layers, n, hidden, "stage"))
     if sharding.pp > 1:
         sent.append(Collective("send", sharding.pp - 1, 2, hidden))
-    return tuple(sent)
+    if domain is None:
+        return tuple(sent)
+    return tuple(part for each in sent for part in hierarchical(each, domain))
+
+
+def link_domain(accelerator: Accelerator, gpus: int, nodes: int | None = None) -> int | None:
+    """Return how many of `gpus` accelerators links join, or None where all are.
+
+    `nodes` are the hosts they are said to span. Parts without a link of their own meet on the buses
+    of their host.
+    """
+    if nodes and nodes > 1:
+        return min(accelerator.domain_size or gpus, max(1, gpus // nodes))
+    domain = accelerator.domain_size
+    return domain if domain is not None and 1 < domain < gpus else None
 
 
 def link_bandwidth(accelerator: Accelerator) -> float:

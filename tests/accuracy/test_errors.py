@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.accuracy.choice import Choice, choices, rate_per_gpu
-from planner.accuracy.coverage import covered, covered_rates
+from planner.accuracy.coverage import covered, covered_rates, covered_sources
 from planner.accuracy.holdout import Held
 from planner.accuracy.report import as_json, errors, report
 from planner.accuracy.scatter import MARGIN, WIDTH, scatter
@@ -243,3 +243,13 @@ def test_a_scatter_has_a_colour_and_a_name_for_every_group() -> None:
     legend = re.findall(r'r="3.5" fill="(#\w+)"', text)
     assert len(set(legend)) == 2
     assert text.index(">sglang<") < text.index(">vllm<")
+
+
+def test_coverage_of_sources_is_of_the_other_sources() -> None:
+    """Two sources at 0, one at 50%: the pair makes an interval at 0, the others a wide one."""
+    near = [held(fold=name) for name in ("a", "b") for _ in range(4)]
+    far = [held(fold="c", predicted=(100.0, 15.0)) for _ in range(2)]
+    # Of the near ones each lies inside what 0 and log(1/1.5) make; the far ones outside a point.
+    assert covered_sources([*near, *far], "tpot_ms") == pytest.approx(8 / 10)
+    assert covered_sources(near, "tpot_ms") is None
+    assert covered_sources([], "tpot_ms") is None

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import planner.accuracy.holdout as holding
-from planner.accuracy.ablation import ablation
 from planner.accuracy.holdout import FOLDS, USER, Held, Holdout
 from planner.fitting.drafting import fit_accepted
 from planner.fitting.refit import Refit
@@ -199,40 +198,65 @@ def test_samples_are_predicted_without_their_accelerator() -> None:
     assert first.datasheet.tolist() == [3.0, 5.0]
 
 
-def test_an_ablation_lacks_one_source_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left out is not there to be fitted; errors of exp(±0.1) are 10.5 and 9.5%."""
-    built: list[tuple[bool, int, bool]] = []
+def test_a_fold_is_fitted_once(refit: FakeRefit) -> None:
+    """Rows and their fits are kept; a user's question is asked of the fits without sources."""
+    one = Holdout(cast("Refit", refit))
+    first, again = one.held("gpu"), one.held("gpu")
+    assert [held.row for held in first] == [held.row for held in again]
+    assert len(refit.calls) == 4
+    assert {held.fold for held in one.held("gpu", serving_only=True)} < {h.fold for h in first}
+    assert len(refit.calls) == 4
+    one.held("source")
+    one.held(USER)
+    assert len(refit.calls) == 4 + 3
 
-    class Recorder:
-        def __init__(self, refit: Any) -> None:
-            if hasattr(refit, "parts"):
-                built.append(refit.parts)
 
-        def fitted(self) -> list[float]:
-            return [0.1, -0.1]
+def test_keys_of_rows_and_samples(refit: FakeRefit) -> None:
+    one = Holdout(cast("Refit", refit))
+    keys, folds = one.keys("gpu")
+    assert len(keys) == 5 + 3
+    assert set(keys[5:]) == {"h100-sxm5", "mi300x"}
+    assert "l4" not in folds
+    assert len(one.keys("gpu", (True, False, False))[0]) == one.serving
+    # An engine or model has no kernel timings of its own.
+    assert set(one.keys("model")[0][5:]) == {""}
 
-        def held(self, by: str, serving_only: bool) -> list[float]:
-            assert serving_only
-            return [0.1] if by == "model" else [-0.1]
+
+@pytest.mark.parametrize(
+    ("lacks", "decode", "samples", "levels"),
+    [
+        ("kernel timings", True, 0, True),
+        ("prompts that ride on steps", True, 2, True),
+        ("how engines are set up", True, 2, True),
+        ("all but one set of parameters", False, 2, False),
+    ],
+)
+def test_an_ablation_lacks_one_thing_at_a_time(
+    lacks: str, decode: bool, samples: int, levels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import planner.accuracy.ablation as module
+    from tests.fitting.test_design import priors
 
     class Made:
         def __init__(self, _: Any, decode: Any, samples: Any, priors: Any, __: str) -> None:
             levels = any(one.levels for one in priors.parameters.values())
             self.parts = (bool(len(decode.rows)), len(samples), levels)
 
-    import planner.accuracy.ablation as module
-    from tests.fitting.test_design import priors
-
-    given = priors(memory={"levels": [[["gpu"], 0.3]]})
+    given = priors(memory={"levels": [[["gpu"], 0.3], [["kind", "setup"], 0.2]]})
+    rows = SimpleNamespace(rows=[1], groups=[])
     whole = SimpleNamespace(
-        priors=given, serving=None, decode=SimpleNamespace(rows=[1]), samples=(1, 2)
+        priors=given, serving=rows, decode=rows, samples=(1, 2), edition="made-up"
     )
-    monkeypatch.setattr(module, "Holdout", Recorder)
     monkeypatch.setattr(module, "Refit", Made)
-    monkeypatch.setattr(module, "errors_of", lambda rows, *_: rows)
-    text = ablation(cast("Holdout", SimpleNamespace(refit=whole)))
-    assert built == [(False, 2, True), (True, 0, True), (False, 2, False)]
-    assert "| as shipped | 10.0%, 10.0% | 9.5%, 9.5% | 10.5%, 10.5% |" in text
+    (variant,) = [one for one in module.VARIANTS if one.lacks == lacks]
+    made = cast("Any", module.varied(cast("Refit", whole), variant))
+    assert made.parts == (decode, samples, levels)
+    kept = [row[0] for row in variant.priors(given).parameters["memory"].levels]
+    assert (("kind", "setup") in kept) == (lacks not in ("how engines are set up", NOTHING_LEFT))
+    assert module.varied(cast("Refit", whole), module.VARIANTS[0]) is whole
+
+
+NOTHING_LEFT = "all but one set of parameters"
 
 
 def test_drafts_are_fitted_to_the_middle_of_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:

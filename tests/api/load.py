@@ -93,16 +93,25 @@ def processes_of(server: Server) -> list[int]:
     return pids
 
 
-def rss_mb(server: Server) -> float:
-    """Resident memory of a service and of all that it started [MB]."""
-    total = 0
-    for pid in processes_of(server):
-        try:
-            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        except OSError:  # it ended meanwhile
-            continue
-        total += sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-    return total / 1e3
+def memory_mb(server: Server) -> float:
+    """Memory of a service and of all that it started, shared pages counted once [MB].
+
+    The least of ten samples: worker processes come and go, and are no growth.
+    """
+    samples = []
+    for _ in range(10):
+        samples.append(sum(map(_share_kb, processes_of(server))) / 1e3)
+        time.sleep(0.3)
+    return min(samples)
+
+
+def _share_kb(pid: int) -> int:
+    """A process's share of the memory it uses, 0 once it has ended [kB]."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def descriptors(server: Server) -> int:

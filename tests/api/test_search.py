@@ -71,7 +71,7 @@ def pages(database: Database, filters: Filters, size: int) -> list[str]:
     words: list[str] = []
     after: str | None = None
     with database.reading() as session:
-        while page := ScenarioRepository.of(session).page("w", filters, after, size):
+        while page := ScenarioRepository.of(session).page("w", filters, "", after, size):
             words += [row.words for row in page]
             after = page[-1].id
     return words
@@ -152,7 +152,7 @@ def test_changes_count_at_once(client: Client, question: dict[str, Any]) -> None
 
 def test_scenarios_of_before_are_known(database_url: str) -> None:
     configuration = make_settings(database_url)
-    migrate.upgrade(configuration, "0006")
+    migrate.upgrade(configuration, "0007")
     database = Database(configuration)
     with database.writing() as session:
         fill(session, "w", NAMES)

@@ -18,7 +18,7 @@ import pytest
 
 from api.store import migrate
 from tests.api.conftest import make_settings
-from tests.api.load import clients, descriptors, get, post, rss_mb
+from tests.api.load import clients, descriptors, get, memory_mb, post
 from tests.api.record import record
 from tests.api.server import serving
 from tests.api.test_store_faults import QUICKLY
@@ -65,9 +65,9 @@ def test_minutes_of_full_load_leave_no_trace(
     with serving(database_url, tmp_path / "log", environment=QUICKLY) as server:
         with clients(server.base, sends) as seen:
             time.sleep(SECONDS / 3)
-            before, files = rss_mb(server), descriptors(server)
+            before, files = memory_mb(server), descriptors(server)
             time.sleep(2 * SECONDS / 3)
-            after, files_after = rss_mb(server), descriptors(server)
+            after, files_after = memory_mb(server), descriptors(server)
         assert httpx.get(f"{server.base}/health/ready", timeout=30).status_code == 200
         assert "unhandled" not in server.text()
     record(

@@ -211,3 +211,16 @@ def test_a_picture_without_characters_needs_a_file(
 ) -> None:
     refused(*words)
     assert "output: memory has no plot of characters; accepted: -o FILE" in capsys.readouterr().err
+
+
+def test_an_output_that_cannot_be_made_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", "qwen3-8b", "--gpu", "h100-sxm5", "--output", str(file / "table")])
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("planner: output: ")
+    assert "Not a directory" in line

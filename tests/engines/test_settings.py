@@ -70,6 +70,9 @@ def test_the_longest_context_is_the_one_given() -> None:
 def test_an_engine_does_not_start_for_a_context_that_does_not_fit() -> None:
     assert "max_model_len_does_not_fit" in notes(kv_pool_bytes=1000 * 57_344)
     assert "max_model_len_does_not_fit" not in notes(kv_pool_bytes=1000 * 57_344, max_model_len=512)
+    capped = notes(kv_pool_bytes=1000 * 57_344, engine="sglang")
+    assert "max_model_len_capped" in capped
+    assert "max_model_len_does_not_fit" not in capped
 
 
 def test_blocks_are_as_long_as_given() -> None:

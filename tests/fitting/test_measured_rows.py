@@ -123,7 +123,8 @@ def test_what_queues_has_no_weight() -> None:
     assert rows.queued.tolist() == [False, True]
     assert rows.weight.tolist() == [1.0, 0.0]
     assert rows.measured("ttft_ms").tolist() == [0.1, 9.0]
-    assert rows.layers.tolist() == [28, 28]
+    assert rows.mixes.tolist() == [True, True]
+    assert rows.in_step.tolist() == [False, False]
 
 
 def states(own_s: float, queued: float, count: int) -> States:

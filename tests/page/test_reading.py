@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from api.page.form import read
 from api.page.reading import MOST_CHARACTERS, names, rates, texts_of_scenario, tokens, values_of
+from api.page.render import VIEWS
 from planner.errors import InvalidInput
 from planner.plans.fleet_request import FleetRequest
 from planner.scenario import Scenario
+from tests.scripts import ROOT
 
 BASE = {"model": "meta-llama/Llama-3.1-8B-Instruct", "gpu": "h100-sxm5"}
 COUNTS = st.integers(1, 512)
@@ -88,3 +90,13 @@ def test_what_is_wrong_is_told_by_field() -> None:
     assert errors["isl"].startswith("isl: files are not read here")
     assert errors[""].startswith("speed: unknown field; accepted: ")
     assert errors["requests_per_s_by_window"].endswith(f"accepted: {MOST_CHARACTERS} characters")
+
+
+def test_every_view_has_its_screenshots() -> None:
+    """At three widths in light and dark, at a size a repository can hold."""
+    folder = ROOT / "docs/screenshots"
+    names = {path.stem for path in folder.iterdir()}
+    views = [name.lower() for _, name in VIEWS]
+    wanted = {f"{v}-{w}-{t}" for v in views for w in (390, 1280, 2560) for t in ("light", "dark")}
+    assert names == wanted
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 3_000_000

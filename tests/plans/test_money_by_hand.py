@@ -40,17 +40,17 @@ H100 = get_accelerator("h100-sxm5")
 
 def test_tokens_pay_for_the_time_they_take() -> None:
     """3.6 USD/h are 0.001 USD/s; a quarter for 1,000 input tokens/s, the rest for 100 output."""
-    found = token_prices(3.6, 0.25, 1_000.0, 100.0)
-    assert found.output == pytest.approx(0.001 * 0.75 / 100 * 1e6)
-    assert found.input == pytest.approx(0.001 * 0.25 / 1_000 * 1e6)
+    result = token_prices(3.6, 0.25, 1_000.0, 100.0)
+    assert result.output == pytest.approx(0.001 * 0.75 / 100 * 1e6)
+    assert result.input == pytest.approx(0.001 * 0.25 / 1_000 * 1e6)
 
 
 @given(st.floats(0.1, 1e3), st.floats(0, 1), st.floats(1, 1e6), st.floats(1, 1e6))
 def test_both_kinds_of_tokens_pay_for_all(
     usd: float, share: float, inputs: float, outputs: float
 ) -> None:
-    found = token_prices(usd, share, inputs, outputs)
-    hourly = (found.output * outputs + found.input * inputs) / 1e6 * 3600
+    result = token_prices(usd, share, inputs, outputs)
+    hourly = (result.output * outputs + result.input * inputs) / 1e6 * 3600
     assert hourly == pytest.approx(usd)
 
 
@@ -96,17 +96,17 @@ def test_a_price_of_ones_own_is_taken() -> None:
 
 
 def test_a_price_ages() -> None:
-    found = PriceBook(today=date(2026, 12, 1)).of(H100)
-    assert found is not None
-    assert found.date is not None
-    printed = date.fromisoformat(found.date)
-    assert found.age_days == (date(2026, 12, 1) - printed).days
+    result = PriceBook(today=date(2026, 12, 1)).of(H100)
+    assert result is not None
+    assert result.date is not None
+    printed = date.fromisoformat(result.date)
+    assert result.age_days == (date(2026, 12, 1) - printed).days
     later = PriceBook(today=date(2030, 1, 1))
     assert later.of(H100) is None
-    kept = replace(later, most_days=10_000).of(H100)
-    assert kept is not None
-    assert kept.warning is not None
-    assert "days old" in kept.warning
+    used = replace(later, most_days=10_000).of(H100)
+    assert used is not None
+    assert used.warning is not None
+    assert "days old" in used.warning
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def splits_of(axes: Axes, spec: object = DENSE, **changes: object) -> list[tuple
 
 def test_splits_are_powers_of_two_with_fewest_gpus_first() -> None:
     """8 GPUs and 4 layers: tp up to 8, pp up to 4, of at most 8 GPUs; dense models no more."""
-    found = splits_of(OPEN)
-    assert found == [
+    result = splits_of(OPEN)
+    assert result == [
         (1, 1, 1, 1),
         (1, 2, 1, 1),
         (2, 1, 1, 1),
@@ -150,13 +150,13 @@ def test_splits_are_powers_of_two_with_fewest_gpus_first() -> None:
 
 
 def test_mixtures_spread_experts_and_sequences() -> None:
-    found = splits_of(OPEN, MIXTURE)
-    assert (1, 1, 1, 4) in found
-    assert (1, 1, 4, 4) in found
-    assert (2, 1, 8, 4) in found
+    result = splits_of(OPEN, MIXTURE)
+    assert (1, 1, 1, 4) in result
+    assert (1, 1, 4, 4) in result
+    assert (2, 1, 8, 4) in result
     # Experts are spread over all ranks or none.
-    assert {(ep in (1, tp * dp)) for tp, _, ep, dp in found} == {True}
-    assert max(tp * pp * dp for tp, pp, _, dp in found) == 8
+    assert {(ep in (1, tp * dp)) for tp, _, ep, dp in result} == {True}
+    assert max(tp * pp * dp for tp, pp, _, dp in result) == 8
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ SPLITS = (Sharding(2), Sharding(4), Sharding(8), Sharding(2, 2), Sharding(4, 2))
 CHAT = {"isl": 4000, "osl": 500, "ttft_ms": 2000.0, "tpot_ms": 40.0}
 
 
-def question(model: str = DENSE, **fields: Any) -> Question:
+def question_of(model: str = DENSE, **fields: Any) -> Question:
     request = RecommendationRequest(**{"model": model, **CHAT, **fields})
     return Question.of(request, get_model(request.model))
 
@@ -45,14 +45,14 @@ def deployments(engine: str = "vllm") -> list[Deployment]:
     return [deploy(get_model(DENSE), H200, split, options) for split in SPLITS]
 
 
-def samples(asked: Question, engine: str = "vllm") -> list[Sampled]:
-    rows = [Sampled.of(one, asked.requests) for one in deployments(engine)]
+def samples(question: Question, engine: str = "vllm") -> list[Sampled]:
+    rows = [Sampled.of(one, question.requests) for one in deployments(engine)]
     return [row for row in rows if row is not None]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_replicas_solved_together_are_as_those_solved_alone(engine: str) -> None:
-    rows = samples(question(), engine)
+    rows = samples(question_of(), engine)
     assert len(rows) == len(SPLITS)
     for row, together in zip(rows, shared_curves(rows), strict=True):
         (alone,) = shared_curves([row])
@@ -76,35 +76,35 @@ DEMANDS: list[dict[str, Any]] = [
 ]
 
 
-def pairs(asked: Question, alone: DecodeAlone, workers: PromptWorkers) -> list[Candidate]:
+def pairs(question: Question, alone: DecodeAlone, workers: PromptWorkers) -> list[Candidate]:
     transfer_s = alone.workers.transfer_s
     before_s = workers.before_s[:, 0] + transfer_s
     return [
-        sized(asked, alone.deployment, "vllm", feeding, alone.fed_by(float(before)), None)
+        sized(question, alone.deployment, "vllm", feeding, alone.fed_by(float(before)), None)
         for feeding, before in zip(workers.feeding, before_s, strict=True)
     ]
 
 
 @pytest.mark.parametrize("demand", DEMANDS)
 def test_gpus_are_never_fewer_than_their_bound(demand: dict[str, Any]) -> None:
-    asked = question(**demand)
-    decoding = decoding_alone(samples(asked))
+    question = question_of(**demand)
+    decoding = decoding_alone(samples(question))
     workers = PromptWorkers.of(decoding)
     for alone in decoding:
         before_s = workers.before_s + alone.workers.transfer_s
-        bounds = least_gpus(asked, alone, before_s, workers.taken_s)
-        for candidate, bound in zip(pairs(asked, alone, workers), bounds, strict=True):
+        bounds = least_gpus(question, alone, before_s, workers.taken_s)
+        for candidate, bound in zip(pairs(question, alone, workers), bounds, strict=True):
             if candidate.replicas:
                 assert bound <= candidate.gpus / candidate.served * (1 + 1e-9)
-            elif not asked.request.gpus:
+            elif not question.request.gpus:
                 assert np.isinf(bound) or candidate.load.served <= 0
 
 
 @pytest.mark.parametrize("demand", DEMANDS)
 def test_what_is_passed_over_is_not_better(demand: dict[str, Any]) -> None:
     """The best of all pairs, each sized, takes as many GPUs as the one that the bound leads to."""
-    asked = question(**demand)
-    rows = samples(asked)
+    question = question_of(**demand)
+    rows = samples(question)
     decoding = decoding_alone(rows)
     workers = PromptWorkers.of(decoding)
 
@@ -112,16 +112,16 @@ def test_what_is_passed_over_is_not_better(demand: dict[str, Any]) -> None:
         return min((c.gpus / c.served for c in candidates if c.replicas), default=np.inf)
 
     refused: dict[str, str] = {}
-    chosen = list(apart(asked, rows, "vllm", None, refused.__setitem__))
+    chosen = list(apart(question, rows, "vllm", None, refused.__setitem__))
     assert not refused
     assert [paired.pairs for paired in chosen] == [len(rows)] * len(rows)
     for paired, alone in zip(chosen, decoding, strict=True):
-        assert each([paired.candidate]) == pytest.approx(each(pairs(asked, alone, workers)))
+        assert each([paired.candidate]) == pytest.approx(each(pairs(question, alone, workers)))
 
 
 def test_workers_for_prompts_take_longer_or_more_gpu_time() -> None:
     """Of the workers that are tried, each takes longer for a prompt and less GPU time."""
-    workers = PromptWorkers.of(decoding_alone(samples(question())))
+    workers = PromptWorkers.of(decoding_alone(samples(question_of())))
     assert (np.diff(workers.before_s[:, 0]) >= 0).all()
     assert (np.diff(workers.taken_s[:, 0]) < 0).all()
     # Two GPUs split their work with least overhead, so that they stand last.
@@ -131,7 +131,7 @@ def test_workers_for_prompts_take_longer_or_more_gpu_time() -> None:
 def test_every_legal_option_of_eight_h200() -> None:
     """10 splits (TP 1 to 8 by PP up to 8 GPUs), 3 engines with one or two cache formats: 50
     replicas with prompts, and each of 50 that decode beside each of the 10 of its group."""
-    searched = search(question(gpu=["h200-sxm"], gpus=8, weights="fp8"))
+    searched = search(question_of(gpu=["h200-sxm"], gpus=8, weights="fp8"))
     assert searched.evaluated == 50 + 50 * 10
     assert not searched.staged
     assert len(searched.meeting) + len(searched.missing) == 100
@@ -140,14 +140,14 @@ def test_every_legal_option_of_eight_h200() -> None:
 def test_many_options_go_in_two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for few options the splits other than TP are tried on the best accelerators."""
     gpus = ["h200-sxm", "l40s", "rtx-4090"]
-    asked = question(
+    question = question_of(
         MOE, gpu=gpus, engine="vllm", kv="bf16", concurrency_in_all=50, attention_dp=1, ep=1
     )
-    whole = search(asked)
+    whole = search(question)
     assert not whole.staged
     monkeypatch.setattr(searching, "MOST_WHOLE", 10)
     monkeypatch.setattr(searching, "SECOND_ROUND", 2)
-    staged = search(asked)
+    staged = search(question)
     assert staged.staged
     assert 10 < staged.evaluated < whole.evaluated
     assert min(map(Candidate.usd, staged.meeting)) == min(map(Candidate.usd, whole.meeting))
@@ -188,8 +188,8 @@ def gguf(folder: Path) -> str:
 @pytest.mark.parametrize("gpu", ["rtx-4090", "h100-sxm5", "mi300x"])
 def test_a_gguf_file_chooses_llama_cpp(gpu: str, tmp_path: Path) -> None:
     """On accelerators that other engines run on, too; no workers for prompts, which it lacks."""
-    asked = question(gguf(tmp_path), gpu=[gpu], concurrency_in_all=4, isl=1000)
-    searched = search(asked)
+    question = question_of(gguf(tmp_path), gpu=[gpu], concurrency_in_all=4, isl=1000)
+    searched = search(question)
     candidates = [*searched.meeting, *searched.missing]
     assert candidates
     assert {c.engine for c in candidates} == {"llama.cpp"}
@@ -220,12 +220,12 @@ def test_a_gguf_file_is_recommended_from_end_to_end(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_is_named_is_taken_for_a_gguf_file_too(tmp_path: Path) -> None:
-    asked = question(gguf(tmp_path), gpu=["h100-sxm5"], engine="vllm", concurrency_in_all=4)
-    searched = search(asked)
+    question = question_of(gguf(tmp_path), gpu=["h100-sxm5"], engine="vllm", concurrency_in_all=4)
+    searched = search(question)
     assert {c.engine for c in [*searched.meeting, *searched.missing]} <= {"vllm"}
 
 
 def test_a_checkpoint_of_a_server_is_not_llama_cpp_s() -> None:
-    searched = search(question(gpu=["h100-sxm5"], tp=4, pp=1, concurrency_in_all=4))
+    searched = search(question_of(gpu=["h100-sxm5"], tp=4, pp=1, concurrency_in_all=4))
     engines = {c.engine for c in [*searched.meeting, *searched.missing]}
     assert engines == {"vllm", "sglang", "trtllm"}

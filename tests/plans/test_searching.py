@@ -116,7 +116,7 @@ def test_gpus_that_there_are(fields: dict[str, Any], usd: float | None, most: in
 def test_more_of_everything_serves_more() -> None:
     """Twice the clients take twice the replicas, in steps of one."""
     needed = [
-        search(question(concurrency_in_all=clients, tpot_ms=1.0)).meeting[0].replicas
+        search(question(concurrency_in_all=clients, tpot_ms=1.2)).meeting[0].replicas
         for clients in (100, 200, 400, 800)
     ]
     assert needed == sorted(needed)
@@ -190,7 +190,8 @@ def test_two_limits_are_relaxed_together() -> None:
 
 
 def test_a_budget_that_is_too_small_names_the_one_that_is_not() -> None:
-    sized = answered(usd_per_gpu_hour=2.0, usd_per_month=1500.0, concurrency_in_all=4000, tpot_ms=1)
+    spent = {"usd_per_gpu_hour": 2.0, "usd_per_month": 1500.0}
+    sized = answered(**spent, concurrency_in_all=4000, tpot_ms=1.2)
     assert sized.nearest is not None
     (relax,) = sized.nearest.relax
     assert (relax.field, relax.given) == ("usd_per_month", 1500.0)
@@ -333,7 +334,7 @@ def test_the_stricter_limit_on_a_stream_counts() -> None:
 
 
 def test_an_option_is_what_its_scenario_s_plan_says() -> None:
-    sized = answered(tpot_ms=1.0, concurrency_in_all=700)
+    sized = answered(tpot_ms=1.2, concurrency_in_all=700)
     (option,) = sized.options
     serving = plan(option.scenario).serving
     assert serving is not None

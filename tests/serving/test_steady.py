@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import Scenario, plan
-from planner.calibration import Speculation, current
+from planner.calibration import Speculation, Subject, current
 from planner.deployment import Options, deploy
 from planner.hw import get_accelerator
 from planner.models import get_model
@@ -240,3 +240,50 @@ def test_an_engine_that_never_evicts_holds_fewer() -> None:
 def test_the_shipped_speculation_is_a_gain() -> None:
     shipped = current().speculation
     assert 1 < shipped.accepted <= 1 + shipped.drafts
+
+
+def in_step(engine: str, arrivals: str) -> Queueing:
+    one = deployment(engine)
+    return Queueing.of(replace(one, subject=Subject({**one.subject.tags, "arrivals": arrivals})))
+
+
+def test_equal_lengths_keep_clients_in_step_as_the_engine_lets_them() -> None:
+    """All prompts first: half of the others stand before each. Mixed: about one. Else: none."""
+    first, mixed = in_step("sglang", "bunched"), in_step("vllm", "bunched")
+    assert first.ahead == mixed.together == 0
+    assert 0.3 < first.together < 0.7
+    assert 0.5 < mixed.ahead < 2.5
+    for engine in ("sglang", "vllm", "trtllm"):
+        apart = in_step(engine, "")
+        assert apart.ahead == apart.together == 0  # a question of a user says nothing of it
+
+
+def ranks(isl: float = 8192.0) -> PromptLoad:
+    one = deploy(
+        get_model("deepseek-ai/DeepSeek-R1"),
+        get_accelerator("h200-sxm"),
+        Sharding(attention_dp=8, ep=8),
+        Options(engine="trtllm"),
+    )
+    return PromptLoad(one, np.array(isl), 0.0, np.array(isl))
+
+
+def test_prompts_that_are_held_run_side_by_side() -> None:
+    """0.05 prompts begin a step: alone each stops all ranks; sixty steps gather three of eight."""
+    load = ranks()
+    assert load.together(50.0, 1000.0) == 1
+    assert load.together(50.0, 1000.0, rank_wait=60.0) == pytest.approx(3.0)
+    assert load.together(500.0, 1000.0, rank_wait=60.0) == 8
+    alone, held = (load.at(np.array(50.0), np.array(1000.0), 1.0, wait) for wait in (0.0, 60.0))
+    # Eight ranks with a prompt each take about as long as one with the others idle.
+    full = load.at(np.array(500.0), np.array(1000.0), 1.0, 60.0)
+    assert float(held.held_s) < 0.6 * float(alone.held_s)
+    assert float(full.held_s) < 0.3 * float(alone.held_s)
+    assert float(full.own_s) < 2.5 * float(alone.own_s)
+
+
+def test_one_rank_has_nothing_to_wait_for() -> None:
+    load = PromptLoad(deployment(), np.array(1024.0), 0.0, np.array(1024.0))
+    running = np.array([1.0, 16.0, 512.0])
+    plain, held = (load.together(running, 100.0, 1.0, wait) for wait in (0.0, 60.0))
+    assert plain.tolist() == held.tolist() == [1.0, 1.0, 5.12]

@@ -15,6 +15,7 @@ from planner.hw import get_accelerator, list_accelerators
 from planner.kernels import Kernel, expected_distinct_experts, skewed_distinct_experts
 from planner.models import get_model
 from planner.models.spec import ModelSpec
+from planner.step.busiest import experts_on_busiest, tokens_on_busiest
 from planner.step.coefficients import InseparableKernel, Layout
 from planner.step.evaluator import Step, make_step
 from planner.step.figures import StepPoints
@@ -86,8 +87,13 @@ def one_by_one(step: Step, batch: float, context: float, queries: float) -> floa
             flops_s = flops * micro / split.ranks / peak
             weights_s = kernel.weight_bytes / kernel.experts / split.ranks
             weights_s /= gpu.bandwidth_bytes_per_s
+            most = 1.0
+            if split.ep > 1:  # the busiest rank
+                skewed = float(experts_on_busiest(kernel.experts, skewed, split.ep))
+                laws = (kernel.experts, kernel.top_k, tokens, split.ep, step.routing_spread)
+                most = float(tokens_on_busiest(*laws))
             visits = kernel.launches / 2 * skewed / split.ep
-            total += timed(item, flops_s, weights_s * skewed, kernel.launches, visits)
+            total += timed(item, flops_s * most, weights_s * skewed, kernel.launches, visits)
             roof += max(flops_s, weights_s * hit)
             continue
         flops_s = flops * sequences / min(split.tp, kernel.flop_ways) / peak
