@@ -22,7 +22,7 @@ VALUES = {"content", "question", "document", "config", "spec", "limits", "result
 def answered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Status and document of every call."""
     url = f"sqlite:///{tmp_path_factory.mktemp('examples') / 'planner.db'}"
-    with started(make_settings(url)) as client:
+    with started(make_settings(url, lane_jobs=1)) as client:
         return {call.operation: response for call, response in tool.answers_of(client)}
 
 
