@@ -125,7 +125,7 @@ def test_floats_come_back_bit_equal(shared: Client) -> None:
     assert [struct.pack("<d", v) for v in back] == [struct.pack("<d", v) for v in values]
 
 
-@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e-300, 1e9, 123456.789012345])
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e-9, 1e9, 123456.789012345])
 def test_a_limit_comes_back_bit_equal(shared: Client, value: float) -> None:
     response = shared.post("/v1/scenarios", json={**QUESTION, "tpot_ms": value})
     assert shared.get(response.headers["location"]).json()["scenario"]["tpot_ms"] == value

@@ -179,10 +179,10 @@ def test_migrating_by_hand(tmp_path: Path) -> None:
         for arguments in (("upgrade",), ("check",), ("downgrade", "--", "-1"), ("upgrade", "head"))
     ]
     assert printed == [
+        "at revision 0008",
+        "at revision 0008, tables as they should be",
         "at revision 0007",
-        "at revision 0007, tables as they should be",
-        "at revision 0006",
-        "at revision 0007",
+        "at revision 0008",
     ]
     planner(tmp_path, "db", "downgrade", "base")
     behind = planner(tmp_path, "db", "check")

@@ -35,7 +35,8 @@ def check(response: Any, status: int) -> ProblemDetails:
 
 @pytest.fixture(scope="module")
 def ids(keyed: Keyed) -> dict[str, str]:
-    return make_everything(keyed.client, keyed.writer)
+    job = keyed.client.post("/v1/jobs", json=EXAMPLES["createJob"], headers=keyed.writer)
+    return make_everything(keyed.client, keyed.writer) | {"job_id": job.json()["id"]}
 
 
 def documented(keyed: Keyed) -> dict[str, set[str]]:
@@ -71,9 +72,10 @@ def test_every_route_and_code(keyed: Keyed, ids: dict[str, str]) -> None:
                 (413, path, {"content": big, "headers": {**auth, **json_type}}),
                 (415, path, {"content": b"{}", "headers": auth}),
                 (415, path, {"content": b"{}", "headers": {**auth, "Content-Type": "text/plain"}}),
-                (422, path, {"json": {}, "headers": auth}),
                 (422, path, {"json": [], "headers": auth}),
             ]
+            if name != "changeScenario":  # a patch may change nothing
+                cases.append((422, path, {"json": {}, "headers": auth}))
         if "428" in codes[name]:
             wrong = {**auth, "If-Match": '"999"'}
             cases += [

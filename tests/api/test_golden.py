@@ -30,7 +30,7 @@ editions.current_editions = lambda: found.model_copy(update=new)
 def test_the_golden_path(database_url: str, tmp_path: Path) -> None:
     log, auto = tmp_path / "log", {"PLANNER_AUTO_MIGRATE": "true"}
     with serving(database_url, log, environment=auto) as server:
-        assert f"{server.base}  (" in server.text()
+        assert f'"url": "{server.base}"' in server.text()
         ask = httpx.Client(base_url=server.base, timeout=30)
 
         # A model of one's own, and the batch to run it with.

@@ -66,3 +66,15 @@ def test_a_bar_that_comes_too_late_is_not_shown() -> None:
     with redirect_stderr(Terminal()) as terminal:
         bar.start()
     assert terminal.getvalue() == ""
+
+
+def test_a_bar_shows_the_part_that_is_done() -> None:
+    with redirect_stderr(Terminal()) as terminal, busy("Exporting", after_s=60.0) as bar:
+        bar(1, 0)  # how many there are is not known
+        bar(2, 4)
+        bar.start()
+        shown, task = bar._shown or (None, None)
+        assert shown is not None
+        assert (shown.tasks[0].completed, shown.tasks[0].total) == (2, 4)
+        assert shown.tasks[0].id == task
+    assert "Exporting" in terminal.getvalue()

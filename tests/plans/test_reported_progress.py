@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from planner import Scenario
-from planner.commands import progress as bars
-from planner.commands.progress import progress_bar
 from planner.plans.fleet import fleet
 from planner.plans.fleet_request import FleetRequest
 from planner.plans.progress import reporting, tracked
@@ -62,47 +58,3 @@ def test_a_fleet_counts_pools() -> None:
         {"pools": pools, "requests_per_s_by_window": [1.0], "isl": 512.0, "osl": 64.0}
     )
     assert reports(lambda: fleet(request)) == [(0, 2), (1, 2), (2, 2)]
-
-
-class Terminal:
-    """Standard error that says it is a terminal, or that it is none."""
-
-    def __init__(self, terminal: bool) -> None:
-        self.terminal = terminal
-        self.text = ""
-
-    def isatty(self) -> bool:
-        return self.terminal
-
-    def write(self, text: str) -> int:
-        self.text += text
-        return len(text)
-
-    def flush(self) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("terminal", "patience_s", "drawn"),
-    [(True, 0.0, True), (True, 60.0, False), (False, 0.0, False)],
-)
-def test_a_bar_is_drawn_for_long_work_in_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, terminal: bool, patience_s: float, drawn: bool
-) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(bars, "PATIENCE_S", patience_s)
-    error = Terminal(terminal)
-    monkeypatch.setattr("sys.stderr", error)
-    with progress_bar("sweeping"):
-        sweep(SWEEP)
-    assert ("sweeping" in error.text) == drawn
-
-
-def test_a_bar_may_be_moved_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(bars, "PATIENCE_S", 0.0)
-    error = Terminal(True)
-    monkeypatch.setattr("sys.stderr", error)
-    with progress_bar("export") as bar:
-        bar(1, 0)  # how many there are is not known
-        bar(2, 4)
-    assert "50%" in error.text
