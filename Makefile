@@ -16,10 +16,10 @@ example: $(STAMP) ## Answer a worked example
 	$(BIN)/planner plan meta-llama/Llama-3.1-70B-Instruct --gpu h100-sxm5 --tp 4 --context 8192
 
 test: lint ## Lint, type-check and run the tests, without the slow ones
-	$(BIN)/pytest -n $(JOBS) -m "not slow"
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 test-all: lint browser ## The same with the slow ones, in Chromium too
-	$(BIN)/pytest -n $(JOBS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal
 
 browser: ## Install Debian's Chromium where there is none and this user may, or say how
 	@tools/chromium.sh

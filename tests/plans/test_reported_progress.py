@@ -49,7 +49,9 @@ def test_a_search_counts_accelerators() -> None:
     request = RecommendationRequest(
         model=MODEL, gpu=["h100-sxm5", "l40s"], isl=512, osl=128, users=10, tpot_ms=50.0
     )
-    assert reports(lambda: recommend(request)) == [(0, 2), (1, 2), (2, 2)]
+    heard = reports(lambda: recommend(request))
+    assert heard[:3] == [(0, 2), (1, 2), (2, 2)]
+    assert heard[-1][0] == heard[-1][1]  # then the winners are simulated
 
 
 def test_a_fleet_counts_pools() -> None:
