@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 from sqlalchemy import Engine, create_engine, text
@@ -27,19 +26,13 @@ from sqlalchemy import Engine, create_engine, text
 from api.settings import Settings
 from api.store import migrate
 from api.store.database import make_engine
+from bench.service import QUESTION
 from planner import Scenario, plan
 from tests.api.postgres import Cluster, cluster
 
 PORT = int(os.environ.get("BENCH_PORT", "8499"))
 BASE = f"http://127.0.0.1:{PORT}"
 ROUNDS = 15
-QUESTION: dict[str, Any] = {
-    "model": "meta-llama/Llama-3.1-70B-Instruct",
-    "gpu": "h100-sxm5",
-    "tp": 4,
-    "batch": [1, 64],
-    "context": [8192],
-}
 NUMBERS = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < :size)",
     "postgresql": "WITH n(i) AS (SELECT generate_series(0, :size - 1))",
@@ -70,7 +63,7 @@ MODEL, GPU = one_of(MODELS, 1), one_of(GPUS, 7)
 SCENARIOS = f"""INSERT INTO scenarios (id, workspace, revision, name, model, gpu, words, created_at,
     updated_at, deleted_at) {{numbers}} SELECT {{ident}}, 'default', 1, {NAME}, {MODEL}, {GPU},
     lower({NAME} || ' ' || {MODEL} || ' ' || {GPU}), :time, :time,
-    CASE WHEN i % 20 = 19 THEN :time ELSE NULL END FROM n"""  # noqa: S608
+    CASE WHEN i % 20 = 19 THEN :time ELSE NULL END FROM n"""  # noqa: S608 - constants alone
 REVISIONS = """INSERT INTO scenario_revisions (scenario_id, revision, action, question, plan,
     editions, own, created_at) SELECT id, 1, 'created', :question, :plan, :editions, '{}', :time
     FROM scenarios"""

@@ -50,6 +50,15 @@ def number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else _significant(value, digits)
 
 
+def usd(value: float | None) -> str:
+    """Return whole dollars; a dash where there is no price.
+
+    >>> usd(42587.4), usd(None)
+    ('42,587', '–')
+    """
+    return "–" if value is None else f"{value:,.0f}"
+
+
 def percent(value: float) -> str:
     """Return a share in percent.
 

@@ -25,7 +25,7 @@ def test_the_bill_is_that_of_the_lock() -> None:
 
 @pytest.mark.parametrize("component", BILL["components"], ids=lambda each: each["name"])
 def test_every_part_states_a_licence_that_allows_shipping(component: dict[str, object]) -> None:
-    (licence,) = component["licenses"]  # type: ignore[misc]
+    (licence,) = component["licenses"]
     stated = licence.get("expression") or licence["license"]["name"]
     assert stated
     assert not COPYLEFT.search(stated.replace("LGPL", "")), stated

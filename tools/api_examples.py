@@ -69,7 +69,7 @@ def main() -> None:
         url = f"sqlite:///{directory}/planner.db"
         settings = Settings(
             _env_file=None, database_url=url, log_level="error", allowed_hosts="planner.local"
-        )  # type: ignore[call-arg, arg-type]
+        )
         with TestClient(create_app(settings), base_url=BASE) as client:
             for call, response in answers_of(client):
                 if not 200 <= response.status_code < 300:

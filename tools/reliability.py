@@ -105,7 +105,7 @@ def main() -> int:
                 "PLANNER_TEST_EXAMPLES": "1000",
             }
             command = [sys.executable, "-m", "pytest", "-m", "reliability", "-k", options.some]
-            code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode  # noqa: S603
+            code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode  # noqa: S603 - pytest, with fixed arguments
         PAGE.write_text(page(rows_of(record.read_text().splitlines()), machine()))
     return code
 

@@ -52,12 +52,12 @@ def locked(text: str) -> Iterator[tuple[str, str]]:
 
 def licence(name: str) -> str:
     """Return what an installed package says of its licence; raises where it says nothing."""
-    said = metadata(name)
-    expression = said.get("License-Expression")
+    about = metadata(name)
+    expression = about.get("License-Expression")
     if expression:
         return str(expression)
-    kinds = [c.rpartition(" :: ")[2] for c in said.get_all("Classifier", []) if "License ::" in c]
-    text = (said.get("License") or "").strip().splitlines()
+    kinds = [c.rpartition(" :: ")[2] for c in about.get_all("Classifier", []) if "License ::" in c]
+    text = (about.get("License") or "").strip().splitlines()
     result = " AND ".join(kinds) or (text[0] if text else "")
     if not result:
         raise LookupError(f"{name}: states no licence")

@@ -56,15 +56,7 @@ def _fleet(services: Services, workspace: str, job: FleetJob) -> Work:
     request = job.question
     if request.trace is not None:
         raise rejected("trace: a service opens no files; accepted: requests_per_s_by_window")
-    names = Names(OwnObjects(services.database), workspace)
-    pools = [
-        pool.model_copy(
-            update={"model": names.model(pool.model), "gpu": names.accelerator(pool.gpu)}
-        )
-        for pool in request.pools
-    ]
-    resolved = request.model_copy(update={"pools": pools})
-    return work.fleet_job, (resolved, request, services.calibrations.last(workspace))
+    return work.fleet_job, Plans(services, workspace).fleet_work(request)
 
 
 def _simulation(services: Services, workspace: str, job: SimulationJob) -> Work:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import structlog
@@ -131,7 +132,7 @@ class Runner:
 
         try:
             for job in jobs:
-                self._guarded(job, lambda job=job: add(job))  # type: ignore[misc]
+                self._guarded(job, partial(add, job))
             results = self.services.calibrations.change_all(
                 first.workspace, [change for _, change in changes]
             )

@@ -11,7 +11,7 @@ from api.jobs.reports import PIECE_BYTES, Reporter, send_result
 from api.jobs.schemas import Simulation
 from api.lanes.processes import Send
 from api.measurements.calibrations import calibration_of
-from api.plans.work import answer_recommendation, answer_sweep
+from api.plans.work import answer_fleet, answer_recommendation, answer_sweep
 from api.settings import Settings
 from api.store import Database
 from api.web.call import call_planner
@@ -20,8 +20,6 @@ from planner.calibration import using
 from planner.deployment import deployment_of
 from planner.plans.confirm import answer_simulated, simulated
 from planner.plans.editions import current_editions
-from planner.plans.fleet import fleet
-from planner.plans.fleet_request import FleetRequest
 from planner.plans.progress import reporting
 from planner.scenario import Scenario
 
@@ -38,11 +36,10 @@ def recommendation_job(send: Send, *work: Any) -> None:
         send_result(send, answer_recommendation(*work).model_dump_json().encode())
 
 
-def fleet_job(send: Send, resolved: FleetRequest, request: FleetRequest, document: str) -> None:
-    """Answer a fleet's day, in the names of the request."""
-    with reporting(Reporter(send)), using(calibration_of(document)):
-        result = call_planner(fleet, resolved)
-    send_result(send, result.model_copy(update={"request": request}).model_dump_json().encode())
+def fleet_job(send: Send, *work: Any) -> None:
+    """Answer a fleet's day; `work` is what `answer_fleet` takes."""
+    with reporting(Reporter(send)):
+        send_result(send, answer_fleet(*work).model_dump_json().encode())
 
 
 def simulation_job(send: Send, resolved: Scenario, scenario: Scenario, document: str) -> None:

@@ -171,8 +171,8 @@ class PageController(Controller):
         stem, _, kind = name.rpartition(".")
         if view == "compare" and stem == "comparison" and kind in TEXTS:
             media_type, text = TEXTS[kind]
-            asked = compare_view.ask(pages, query or compare_view.EXAMPLE)
-            return file(text(asked.comparison).encode(), media_type)
+            answer = compare_view.ask(pages, query or compare_view.EXAMPLE)
+            return file(text(answer.comparison).encode(), media_type)
         shown = _shown(request, view, pages)
         if shown.errors:
             raise rejected("; ".join(shown.errors.values()))

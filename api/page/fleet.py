@@ -17,7 +17,7 @@ from planner.errors import InvalidInput, faults
 from planner.pictures.fleet import fleet_chart
 from planner.plans.fleet import Fleet, FleetLine, PoolDay
 from planner.plans.fleet_request import FleetPool, FleetRequest
-from planner.units import number, percent
+from planner.units import number, percent, usd
 
 SHAPE = "requests_per_s_by_window"
 DEFAULTS = {
@@ -115,7 +115,7 @@ def answer(result: Fleet, texts: dict[str, str]) -> dict[str, Any]:
                 number(one.requests_per_s_peak),
                 f"{one.gpus_mean:.1f}",
                 f"{one.gpus_peak:,}",
-                _usd(one.usd_per_month),
+                usd(one.usd_per_month),
             )
             for one in result.months
         ],
@@ -131,14 +131,10 @@ def _line(line: FleetLine) -> tuple[str, ...]:
         f"{line.gpus_mean:.2f}",
         f"{line.gpus_peak:.1f}",
         f"{line.gpu_hours:,.1f}",
-        _usd(line.usd_per_month),
+        usd(line.usd_per_month),
         percent(line.share_within_limits),
         str(line.windows_short),
     )
-
-
-def _usd(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
 
 
 def scenario_of(texts: dict[str, str], result: Fleet, pool: PoolDay) -> dict[str, str]:

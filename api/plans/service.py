@@ -10,7 +10,14 @@ from api.catalog.names import Name, Names, is_own, label
 from api.catalog.own import OwnObjects
 from api.plans.quick import kind_of
 from api.plans.schemas import RooflineQuery
-from api.plans.work import RecommendationWork, SweepWork, answer_recommendation, answer_sweep
+from api.plans.work import (
+    FleetWork,
+    RecommendationWork,
+    SweepWork,
+    answer_fleet,
+    answer_recommendation,
+    answer_sweep,
+)
 from api.services import Services
 from api.web.call import call_planner
 from api.web.problem import over_limit, rejected
@@ -18,7 +25,7 @@ from api.web.tracing import TRACING
 from planner.answer import Plan
 from planner.hw import get_accelerator
 from planner.models import get_model
-from planner.plans.fleet import Fleet, fleet
+from planner.plans.fleet import Fleet
 from planner.plans.fleet_request import FleetRequest
 from planner.plans.recommend import Recommendation, RecommendationRequest
 from planner.plans.sweep import SweepRequest
@@ -114,6 +121,10 @@ class Plans:
                 most,
                 "PLANNER_MAX_SWEEP_POINTS",
             )
+        return answer_fleet(*self.fleet_work(request))
+
+    def fleet_work(self, request: FleetRequest) -> FleetWork:
+        """Return what `answer_fleet` needs of this workspace; raises a 422 problem."""
         pools = [
             pool.model_copy(
                 update={
@@ -123,9 +134,8 @@ class Plans:
             )
             for pool in request.pools
         ]
-        with self.calibrated(self.names.workspace):
-            result = call_planner(fleet, request.model_copy(update={"pools": pools}))
-        return result.model_copy(update={"request": request})
+        resolved = request.model_copy(update={"pools": pools})
+        return resolved, request, self.calibrations.last(self.names.workspace)
 
     def _accelerators(self, names: Sequence[Name] | None) -> list[Name] | None:
         return None if names is None else [self.names.accelerator(name) for name in names]

@@ -9,6 +9,8 @@ from api.plans.tables import to_csv, to_parquet
 from api.web.accept import CSV, JSON
 from api.web.call import call_planner
 from planner.calibration import using
+from planner.plans.fleet import Fleet, fleet
+from planner.plans.fleet_request import FleetRequest
 from planner.plans.recommend import Recommendation, RecommendationRequest, recommend
 from planner.plans.sweep import SweepRequest, SweepResult, sweep
 
@@ -16,6 +18,8 @@ SweepWork = tuple[SweepRequest, Sequence[str], str, str]
 """A resolved request, labels of its accelerators, the workspace's calibration, a media type."""
 RecommendationWork = tuple[RecommendationRequest, RecommendationRequest, Mapping[str, str], str]
 """A request resolved and as it was sent, own ids by the planner's, the workspace's calibration."""
+FleetWork = tuple[FleetRequest, FleetRequest, str]
+"""A request resolved and as it was sent, and the workspace's calibration."""
 
 
 def answer_recommendation(
@@ -32,6 +36,13 @@ def answer_recommendation(
         for field, items in (("choices", result.choices), ("refused", result.refused))
     }
     return result.model_copy(update={"request": request, **named})
+
+
+def answer_fleet(resolved: FleetRequest, request: FleetRequest, document: str) -> Fleet:
+    """Return a fleet's day, in the names of the request."""
+    with using(calibration_of(document)):
+        result = call_planner(fleet, resolved)
+    return result.model_copy(update={"request": request})
 
 
 def answer_sweep(request: SweepRequest, labels: Sequence[str], document: str, kind: str) -> bytes:

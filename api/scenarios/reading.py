@@ -41,9 +41,10 @@ WITHOUT_PLAN = _query(*_HEAD)
 WITH_PLAN = _query(*_HEAD, RevisionRow.plan)
 
 
-def document(row: Row[Any]) -> StoredScenario:
-    """Return the document about a scenario from a row of its newest revision."""
-    scenario = Scenario.model_validate(row.question)
+def stored_as(
+    row: ScenarioRow | Row[Any], scenario: Scenario, editions: Editions
+) -> StoredScenario:
+    """Return the document about a stored scenario whose question is at hand."""
     return StoredScenario(
         id=row.id,
         workspace=row.workspace,
@@ -52,11 +53,17 @@ def document(row: Row[Any]) -> StoredScenario:
         tags=scenario.tags,
         notes=scenario.notes,
         scenario=scenario,
-        editions=Editions.model_validate(row.editions),
+        editions=editions,
         created_at=row.created_at.isoformat(),
         updated_at=row.updated_at.isoformat(),
         deleted_at=row.deleted_at.isoformat() if row.deleted_at else None,
     )
+
+
+def document(row: Row[Any]) -> StoredScenario:
+    """Return the document about a scenario from a row of its newest revision."""
+    editions = Editions.model_validate(row.editions)
+    return stored_as(row, Scenario.model_validate(row.question), editions)
 
 
 def body_of(row: Row[Any], *, plan: bool) -> bytes:

@@ -12,6 +12,7 @@ from api.catalog.own import ACCELERATOR, MODEL, OwnObjects
 from api.scenarios import reading
 from api.scenarios.differences import differences
 from api.scenarios.listing import Filters, position
+from api.scenarios.reading import stored_as
 from api.scenarios.repository import ScenarioRepository
 from api.scenarios.schemas import (
     Action,
@@ -302,23 +303,6 @@ def stored_scenario(row: ScenarioRow, revision: RevisionRow) -> StoredScenario:
     """Return the document about a stored scenario."""
     editions = Editions.model_validate(revision.editions)
     return stored_as(row, Scenario.model_validate(revision.question), editions)
-
-
-def stored_as(row: ScenarioRow, scenario: Scenario, editions: Editions) -> StoredScenario:
-    """Return the document about a stored scenario whose question is at hand."""
-    return StoredScenario(
-        id=row.id,
-        workspace=row.workspace,
-        revision=row.revision,
-        name=row.name,
-        tags=scenario.tags,
-        notes=scenario.notes,
-        scenario=scenario,
-        editions=editions,
-        created_at=row.created_at.isoformat(),
-        updated_at=row.updated_at.isoformat(),
-        deleted_at=row.deleted_at.isoformat() if row.deleted_at else None,
-    )
 
 
 def _revision(row: RevisionRow) -> Revision:

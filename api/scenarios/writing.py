@@ -6,16 +6,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from api.scenarios.reading import stored_as
 from api.scenarios.repository import ScenarioRepository
 from api.scenarios.schemas import ScenarioList, StoredScenario
-from api.scenarios.service import (
-    AnsweredScenario,
-    Scenarios,
-    add,
-    editions_text,
-    stored_as,
-    stored_scenario,
-)
+from api.scenarios.service import AnsweredScenario, Scenarios, add, editions_text, stored_scenario
 from api.store.tables import ScenarioRow
 from api.web.body import read
 from api.web.idempotency import Once, StoredResponse, write_once
@@ -83,8 +77,10 @@ def put_named(
 
 
 def _same(rows: ScenarioRepository, row: ScenarioRow, answered: AnsweredScenario) -> bool:
-    asked = Scenario.model_validate(rows.newest(row).question)
-    return asked == answered.scenario and row.computed_with == editions_text(answered.plan.editions)
+    question = Scenario.model_validate(rows.newest(row).question)
+    return question == answered.scenario and row.computed_with == editions_text(
+        answered.plan.editions
+    )
 
 
 def patch(scenarios: Scenarios, ident: str, changes: Any, if_match: str) -> StoredScenario:

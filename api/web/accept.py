@@ -92,7 +92,7 @@ async def before_request(request: Request[Any, Any, Any]) -> None:
             message = f"Content-Type: {kind or 'none'}; accepted: {', '.join(accepted)}"
             raise Problem(415, message)
         if handler.opt.get("reads_stream"):
-            request.scope["planner_body"].by_piece = True  # type: ignore[typeddict-item]
+            request.scope["planner_body"].by_piece = True  # type: ignore[typeddict-item] # ours
         else:
             refuse_nul(await request.body())
 

@@ -142,6 +142,7 @@ class LineImport:
         rows = []
         for one in things:
             try:
+                # of the kind of its line
                 rows.append(import_measurement(self.workspace, one.document)[0])  # type: ignore[arg-type]
             except Problem as problem:
                 raise self._at(one.number, problem) from None

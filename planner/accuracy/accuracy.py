@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.accuracy.ablation import ablation
-from planner.accuracy.choice import rate_per_gpu
+from planner.accuracy.choice import measured_rate, predicted_rate
 from planner.accuracy.choosing import choosing
 from planner.accuracy.coverage import intervals_checked
 from planner.accuracy.holdout import Held, Holdout, error
@@ -112,11 +112,7 @@ larger share of memory and an 8-bit cache where an engine's defaults do not hold
 
 
 def _output_error(held: Held) -> float | None:
-    rates = [
-        rate_per_gpu(held.row.inputs, v["ttft_ms"], v["tpot_ms"])
-        for v in (held.row.measured, held.prediction.values)
-    ]
-    return float(np.log(rates[0] / rates[1]))
+    return float(np.log(measured_rate(held) / predicted_rate(held)))
 
 
 TARGETS: tuple[tuple[str, str, str, Select, tuple[float | None, ...]], ...] = (
@@ -238,10 +234,10 @@ def _decode(held: dict[str, list[Held]]) -> str:
 
 
 def _kernels(holdout: Holdout) -> str:
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    pairs_of: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for one in holdout.held_samples():
         ours, roof = np.abs([one.predicted, one.datasheet] / one.measured - 1).tolist()
-        found[one.kind] += zip(ours, roof, strict=True)
+        pairs_of[one.kind] += zip(ours, roof, strict=True)
     lines = [
         "## Kernels\n",
         (
@@ -250,7 +246,7 @@ def _kernels(holdout: Holdout) -> str:
         ),
         "| kernel | samples | held out | datasheet |\n|---|---|---|---|",
     ]
-    for kind, pairs in sorted(found.items()):
+    for kind, pairs in sorted(pairs_of.items()):
         held_out, datasheet = np.median(np.array(pairs), axis=0)
         lines.append(f"| {kind} | {len(pairs)} | {held_out:.1%} | {datasheet:.1%} |")
     return "\n".join([*lines, ""])

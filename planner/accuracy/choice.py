@@ -48,28 +48,33 @@ def choices(rows: Sequence[Held]) -> list[Choice]:
         if held.row.kind == "serving":
             inputs = held.row.inputs
             groups[inputs["model"], inputs["isl"], inputs["osl"]].append(held)
-    found = []
+    results = []
     for (model, isl, osl), members in sorted(groups.items()):
         for limit in LIMITS_MS:
             options = [h for h in members if h.row.measured["tpot_ms"] <= limit]
             if len(options) < 3:
                 continue
-            measured = [_measured(h) for h in options]
-            predicted = [_predicted(h) for h in options]
-            chosen = predicted.index(max(predicted))
-            reached = measured[chosen] / max(measured)
-            found.append(Choice(model, isl, osl, limit, len(options), reached))
-    return found
+            _, reached = reached_by(options)
+            results.append(Choice(model, isl, osl, limit, len(options), reached))
+    return results
 
 
-def _measured(held: Held) -> float:
-    figures = held.row.measured
-    return rate_per_gpu(held.row.inputs, figures["ttft_ms"], figures["tpot_ms"])
+def measured_rate(held: Held) -> float:
+    """Return the output tokens per second and GPU that were measured [token/s]."""
+    times = held.row.measured
+    return rate_per_gpu(held.row.inputs, times["ttft_ms"], times["tpot_ms"])
 
 
-def _predicted(held: Held) -> float:
-    figures = held.prediction.values
-    return rate_per_gpu(held.row.inputs, figures["ttft_ms"], figures["tpot_ms"])
+def predicted_rate(held: Held) -> float:
+    """Return those that are predicted [token/s]."""
+    times = held.prediction.values
+    return rate_per_gpu(held.row.inputs, times["ttft_ms"], times["tpot_ms"])
+
+
+def reached_by(options: Sequence[Held]) -> tuple[Held, float]:
+    """Return the option of the highest predicted rate, and its measured rate over the best [-]."""
+    chosen = max(options, key=predicted_rate)
+    return chosen, measured_rate(chosen) / max(map(measured_rate, options))
 
 
 DIFFER = {
@@ -94,10 +99,10 @@ def ratios(rows: Sequence[Held], of: str) -> list[float]:
     groups: dict[tuple[str, ...], list[Held]] = defaultdict(list)
     for held in rows:
         groups[tuple(held.row.inputs.get(name, "") for name in same)].append(held)
-    found = []
+    differences = []
     for members in groups.values():
-        off = [log(_predicted(held) / _measured(held)) for held in members]
+        off = [log(predicted_rate(held) / measured_rate(held)) for held in members]
         option = [tuple(held.row.inputs.get(name, "") for name in DIFFER[of]) for held in members]
         pairs = combinations(range(len(members)), 2)
-        found += [off[i] - off[j] for i, j in pairs if option[i] != option[j]]
-    return found
+        differences += [off[i] - off[j] for i, j in pairs if option[i] != option[j]]
+    return differences

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from planner.accuracy.choice import rate_per_gpu
+from planner.accuracy.choice import measured_rate, rate_per_gpu
 from planner.accuracy.holdout import (
     HIGH,
     LOW,
@@ -52,10 +52,10 @@ def intervals_checked(holdout: Holdout, held: Mapping[str, Sequence[Held]]) -> s
         serving = [h for h in left_out if flows(h)]
         if (share := covered_rates(serving)) is not None:
             lines.append(f"| {near} | output tokens/s | serving | {len(serving)} | {share:.0%} |")
-    asked = [h for h in holdout.held(USER) if flows(h)]
+    of_users = [h for h in holdout.held(USER) if flows(h)]
     for names in QUANTITIES.values():
-        if (share := covered_sources(asked, names[0])) is not None:
-            cells = f"{names[0]} | serving | {len(asked)} | {share:.0%}"
+        if (share := covered_sources(of_users, names[0])) is not None:
+            cells = f"{names[0]} | serving | {len(of_users)} | {share:.0%}"
             lines.append(f"| a set-up of one's own | {cells} |")
     return "\n".join([*lines, ""])
 
@@ -81,11 +81,11 @@ def covered(rows: Sequence[Held], name: str) -> float | None:
     folds = _folds(rows, (name,))
     if len(folds) < 2:
         return None
-    found = []
+    inside = []
     for fold, errors in folds.items():
         low, high = _interval(folds, fold)[:, 0]
-        found += ((errors[:, 0] >= low) & (errors[:, 0] <= high)).tolist()
-    return float(np.mean(found))
+        inside += ((errors[:, 0] >= low) & (errors[:, 0] <= high)).tolist()
+    return float(np.mean(inside))
 
 
 def covered_rates(rows: Sequence[Held]) -> float | None:
@@ -96,25 +96,25 @@ def covered_rates(rows: Sequence[Held]) -> float | None:
     if len(folds) < 2:
         return None
     bounds = {fold: np.exp(_interval(folds, fold)) for fold in folds}
-    found = []
+    inside = []
     for held in rows:
         fast, slow = bounds[held.fold]
-        said, got = held.prediction.values, held.row.measured
+        times = held.prediction.values
         low, high = (
-            rate_per_gpu(held.row.inputs, said["ttft_ms"] * ttft, said["tpot_ms"] * tpot)
+            rate_per_gpu(held.row.inputs, times["ttft_ms"] * ttft, times["tpot_ms"] * tpot)
             for ttft, tpot in (slow, fast)
         )
-        found.append(low <= rate_per_gpu(held.row.inputs, got["ttft_ms"], got["tpot_ms"]) <= high)
-    return float(np.mean(found))
+        inside.append(low <= measured_rate(held) <= high)
+    return float(np.mean(inside))
 
 
 def _folds(rows: Sequence[Held], names: Sequence[str]) -> dict[str, Array]:
     """Log errors of quantities by fold, shape (row, quantity)."""
     folds: dict[str, list[list[float]]] = defaultdict(list)
     for held in rows:
-        found = [e for name in names if (e := error(held, name)) is not None]
-        if len(found) == len(names):
-            folds[held.fold].append(found)
+        values = [e for name in names if (e := error(held, name)) is not None]
+        if len(values) == len(names):
+            folds[held.fold].append(values)
     return {fold: np.array(errors) for fold, errors in folds.items()}
 
 

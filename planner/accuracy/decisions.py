@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.accuracy.choice import CLOSE, rate_per_gpu
+from planner.accuracy.choice import CLOSE, measured_rate, predicted_rate, reached_by
 from planner.accuracy.holdout import HIGH, LOW, Held, error
 from planner.accuracy.tables import flows
 from planner.plans.curves import Curve
@@ -96,26 +96,9 @@ def answered(held: Held) -> bool:
 
 
 def _decision(members: Sequence[Held], spreads: Mapping[str, Spread]) -> Decision:
-    measured = [measured_rate(held) for held in members]
-    predicted = [predicted_rate(held) for held in members]
-    chosen = predicted.index(max(predicted))
-    return Decision(
-        options=len(members),
-        reached=measured[chosen] / max(measured),
-        held=holds(members[chosen], spreads.get(members[chosen].fold)),
-    )
-
-
-def measured_rate(held: Held) -> float:
-    """Return the output tokens per second and GPU that were measured [token/s]."""
-    times = held.row.measured
-    return rate_per_gpu(held.row.inputs, times["ttft_ms"], times["tpot_ms"])
-
-
-def predicted_rate(held: Held) -> float:
-    """Return those that are predicted [token/s]."""
-    times = held.prediction.values
-    return rate_per_gpu(held.row.inputs, times["ttft_ms"], times["tpot_ms"])
+    chosen, reached = reached_by(members)
+    held = holds(chosen, spreads.get(chosen.fold))
+    return Decision(options=len(members), reached=reached, held=held)
 
 
 def spreads_of(rows: Sequence[Held]) -> dict[str, Spread]:

@@ -18,7 +18,7 @@ from planner.fitting.refit import Refit
 from planner.hw import get_accelerator
 from planner.roofline import Array, Bools, Words
 from planner.runs.groups import Group
-from planner.runs.harness import as_asked
+from planner.runs.harness import as_a_user_asks
 from planner.runs.predict import Prediction, predict
 from planner.runs.rows import Row
 
@@ -47,10 +47,10 @@ class Held:
 
 def subjects(groups: Sequence[Group], count: int) -> list[Subject]:
     """Return the subject of every row of some groups."""
-    found: dict[int, Subject] = {}
+    by_row: dict[int, Subject] = {}
     for group in groups:
-        found.update(dict.fromkeys(group.rows.tolist(), group.deployment.subject))
-    return [found[i] for i in range(count)]
+        by_row.update(dict.fromkeys(group.rows.tolist(), group.deployment.subject))
+    return [by_row[i] for i in range(count)]
 
 
 def _configuration(row: Row, subject: Subject) -> str:
@@ -151,14 +151,14 @@ class Holdout:
     def _fold(self, by: str, fold: str, out: Bools) -> Iterator[Held]:
         figures = self.without(by, fold)
         places = np.flatnonzero(out[: len(self.rows)]).tolist()
-        runs = [as_asked(self.rows[i]) if by == USER else self.rows[i] for i in places]
+        runs = [as_a_user_asks(self.rows[i]) if by == USER else self.rows[i] for i in places]
         for place, one in zip(places, predict(runs, figures), strict=True):
             yield self._one(place, by, fold, one)
 
     def fitted(self) -> Iterator[Held]:
         """Yield every row as the fit to all of them predicts it."""
-        found = predict(self.rows, from_json(self.refit.content))
-        for place, one in enumerate(found):
+        predictions = predict(self.rows, from_json(self.refit.content))
+        for place, one in enumerate(predictions):
             yield self._one(place, "nothing", "", one)
 
     def _one(self, place: int, by: str, fold: str, prediction: Prediction) -> Held:
@@ -215,8 +215,8 @@ def error(held: Held, name: str) -> float | None:
     measured, predicted = held.row.measured.get(name), held.prediction.values.get(name)
     if not measured or not predicted:
         return None
-    found = float(np.log(measured / predicted))
-    return -found if held.row.inputs.get("metric") == "decode_tokens_per_s" else found
+    log_error = float(np.log(measured / predicted))
+    return -log_error if held.row.inputs.get("metric") == "decode_tokens_per_s" else log_error
 
 
 def intervals(rows: Sequence[Held]) -> dict[str, Any]:
@@ -230,14 +230,14 @@ def intervals(rows: Sequence[Held]) -> dict[str, Any]:
         for mode in sorted({held.mode for held in rows}):
             classes: dict[str, list[float]] = {}
             for by, near in NEAR.items():
-                found = [
+                errors = [
                     e
                     for held in rows
                     if held.by == by and held.mode == mode and _sound(held)
                     for name in names
                     if (e := error(held, name)) is not None
                 ]
-                classes[near] = _quantiles(found, list(classes.values()))
+                classes[near] = _quantiles(errors, list(classes.values()))
             classes = {near: pair for near, pair in classes.items() if pair}
             if classes:
                 factors[quantity][mode] = classes
@@ -269,7 +269,7 @@ def source_interval(rows: Sequence[Held], name: str) -> list[float]:
             errors[held.fold].append(e)
     if len(errors) < 2:
         return []
-    medians = np.array([np.median(found) for found in errors.values()])
+    medians = np.array([np.median(each) for each in errors.values()])
     within = np.array([np.median(np.abs(np.array(f) - np.median(f))) for f in errors.values()])
     variance = medians.var(ddof=1) * (1 + 1 / len(medians)) + ((MAD * within) ** 2).mean()
     reach = float(student.ppf(0.9, len(medians) - 1) * np.sqrt(variance))
@@ -287,14 +287,14 @@ def _of_sources(rows: Sequence[Held]) -> dict[str, list[float]]:
 
 
 def _of_vendors(rows: Sequence[Held]) -> dict[str, dict[str, list[float]]]:
-    found: dict[str, dict[str, list[float]]] = {}
+    by_quantity: dict[str, dict[str, list[float]]] = {}
     for quantity, names in QUANTITIES.items():
         for mode in sorted({held.mode for held in rows}):
             known = [held for held in rows if held.mode == mode and _sound(held)]
             errors = [e for h in known for n in names if (e := error(h, n)) is not None]
             if pair := _quantiles(errors, []):
-                found.setdefault(quantity, {})[mode] = pair
-    return found
+                by_quantity.setdefault(quantity, {})[mode] = pair
+    return by_quantity
 
 
 def _sound(held: Held) -> bool:
@@ -313,16 +313,16 @@ def _quantiles(errors: Sequence[float], nearer: Sequence[list[float]]) -> list[f
 
 
 def _coverage(rows: Sequence[Held]) -> dict[str, Any]:
-    found: dict[str, dict[str, set[str]]] = {}
+    by_mode: dict[str, dict[str, set[str]]] = {}
     for held in rows:
         tags = held.subject.tags
         names = ("pairs", "gpus", "families", "vendors")
-        mode = found.setdefault(held.mode, {name: set() for name in names})
+        mode = by_mode.setdefault(held.mode, {name: set() for name in names})
         mode["pairs"].add(f"{tags['gpu']}|{tags['model']}")
         mode["gpus"].add(tags["gpu"])
         mode["families"].add(tags["family"])
         mode["vendors"].add(tags["vendor"])
-    return {mode: {k: sorted(v) for k, v in sets.items()} for mode, sets in found.items()}
+    return {mode: {k: sorted(v) for k, v in sets.items()} for mode, sets in by_mode.items()}
 
 
 def _engines(rows: Sequence[Held]) -> dict[str, str]:

@@ -86,7 +86,7 @@ def _column(rows: Sequence[Held], name: str) -> dict[str, str]:
         "vLLM alone": vllm,
         "with one factor a set, from its own runs (no prediction)": _centred(known, name),
     }
-    return {case: f"{np.median(shares(found)):.1%}" for case, found in cases.items()}
+    return {case: f"{np.median(shares(errors)):.1%}" for case, errors in cases.items()}
 
 
 def _centred(rows: Sequence[Held], name: str) -> list[float]:
@@ -94,7 +94,7 @@ def _centred(rows: Sequence[Held], name: str) -> list[float]:
     for held in rows:
         if (e := error(held, name)) is not None:
             sets[tuple(held.row.inputs[column] for column in SET)].append(e)
-    return [e - float(np.median(found)) for found in sets.values() for e in found]
+    return [e - float(np.median(errors)) for errors in sets.values() for e in errors]
 
 
 def _with_own_runs(holdout: Holdout) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -107,9 +107,9 @@ def _with_own_runs(holdout: Holdout) -> tuple[dict[str, Array], dict[str, Array]
             rest = [row for row in members if row not in few]
             local = applied(figures, fitted(few, figures))
             for calibration, errors in ((figures, before), (local, after)):
-                for row, found in zip(rest, predict(rest, calibration), strict=True):
+                for row, prediction in zip(rest, predict(rest, calibration), strict=True):
                     for name, measured in row.measured.items():
-                        errors[name].append(abs(found.values[name] / measured - 1))
+                        errors[name].append(abs(prediction.values[name] / measured - 1))
     return ({k: np.array(v) for k, v in before.items()}, {k: np.array(v) for k, v in after.items()})
 
 

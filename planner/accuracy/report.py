@@ -72,13 +72,13 @@ def report(rows: Sequence[Row], predictions: Sequence[Prediction]) -> list[Line]
 
 
 def _grouped(name: str, by: str, pairs: Iterable[tuple[Row, Prediction]]) -> list[Line]:
-    found: dict[str, list[tuple[Row, Prediction]]] = defaultdict(list)
+    by_group: dict[str, list[tuple[Row, Prediction]]] = defaultdict(list)
     for row, prediction in pairs:
         group = (row.inputs.get(by) or row.remarks.get(by, "")) if by else "all"
         if group and row.measured.get(name) and prediction.values.get(name):
-            found[group].append((row, prediction))
+            by_group[group].append((row, prediction))
     lines = []
-    for group, members in sorted(found.items()):
+    for group, members in sorted(by_group.items()):
         predicted = [prediction.values[name] for _, prediction in members]
         measured = [row.measured[name] for row, _ in members]
         inside = [_inside(name, row.measured[name], p.values) for row, p in members]

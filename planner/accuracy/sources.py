@@ -21,7 +21,7 @@ user's question is never narrower than that of sources left out.
 
 def sources(holdout: Holdout, held: Mapping[str, Sequence[Held]]) -> str:
     """Return the section on sources: errors of each left out, intervals, and its habits."""
-    asked = [one for one in holdout.held(USER) if flows(one)]
+    of_users = [one for one in holdout.held(USER) if flows(one)]
     rows = [one for one in held["source"] if serves(one)]
     names = sorted({one.fold for one in rows})
     parts = ["## Sources\n", HEAD]
@@ -31,7 +31,7 @@ def sources(holdout: Holdout, held: Mapping[str, Sequence[Held]]) -> str:
             for name in names
         ]
         parts += [f"### {title}, one source left out\n", table("source", cells)]
-    return "\n".join([*parts, _held(asked, names), _habits(held["source"], asked)])
+    return "\n".join([*parts, _held(of_users, names), _habits(held["source"], of_users)])
 
 
 def _held(rows: Sequence[Held], names: Sequence[str]) -> str:
@@ -55,7 +55,7 @@ def _held(rows: Sequence[Held], names: Sequence[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _habits(held: Sequence[Held], asked: Sequence[Held]) -> str:
+def _habits(held: Sequence[Held], of_users: Sequence[Held]) -> str:
     """What is lost where arrivals, room and set-up of a benchmark are not taken from it."""
     lines = [
         "### Habits of benchmarks\n",
@@ -66,7 +66,7 @@ def _habits(held: Sequence[Held], asked: Sequence[Held]) -> str:
         "| median, mean | TPOT | TTFT |\n|---|---|---|",
     ]
     known = [one for one in held if flows(one)]
-    for name, rows in (("with the benchmark's habits", known), ("as a user asks", asked)):
+    for name, rows in (("with the benchmark's habits", known), ("as a user asks", of_users)):
         lines.append(f"| {name} | {_both(rows, 'tpot_ms')} | {_both(rows, 'ttft_ms')} |")
     return "\n".join([*lines, ""])
 

@@ -50,13 +50,13 @@ def llama(held: Held) -> bool:
 
 def stats(errors: Iterable[float]) -> str:
     """Return rows, median, mean, P90 of |predicted/measured − 1| and median log bias as cells."""
-    found = np.array(list(errors))
-    if not len(found):
+    values = np.array(list(errors))
+    if not len(values):
         return "0 | – | – | – | –"
-    share = shares(found)
+    share = shares(values)
     return (
-        f"{len(found)} | {np.median(share):.1%} | {share.mean():.1%} | "
-        f"{np.quantile(share, 0.9):.1%} | {-np.median(found):+.1%}"
+        f"{len(values)} | {np.median(share):.1%} | {share.mean():.1%} | "
+        f"{np.quantile(share, 0.9):.1%} | {-np.median(values):+.1%}"
     )
 
 

@@ -111,8 +111,8 @@ def format_class(name: str) -> str:
     """Return the name under which a format is calibrated: block formats of files by their bits."""
     if not name:
         return ""
-    found = get_format(name)
-    return f"block{round(found.bits)}" if found.whole_file else SAME_KERNELS.get(name, name)
+    stored = get_format(name)
+    return f"block{round(stored.bits)}" if stored.whole_file else SAME_KERNELS.get(name, name)
 
 
 def network(spec: ModelSpec) -> str:

@@ -10,7 +10,7 @@ from planner.commands.loads import LoadType, pool
 from planner.commands.options import json_option, model_argument, worker_options
 from planner.commands.output import print_json, print_notes, print_table, print_verdict
 from planner.commands.progress import busy
-from planner.units import number, percent
+from planner.units import number, percent, usd
 
 if TYPE_CHECKING:
     from planner.plans.fleet import Fleet, FleetLine
@@ -139,7 +139,7 @@ def _print(result: Fleet) -> None:
                     number(m.requests_per_s_peak),
                     f"{m.gpus_mean:.1f}",
                     str(m.gpus_peak),
-                    _usd(m.usd_per_month),
+                    usd(m.usd_per_month),
                 )
                 for m in result.months
             ],
@@ -153,11 +153,7 @@ def _row(line: FleetLine) -> tuple[str, ...]:
         f"{line.gpus_mean:.2f}",
         f"{line.gpus_peak:.1f}",
         f"{line.gpu_hours:,.1f}",
-        _usd(line.usd_per_month),
+        usd(line.usd_per_month),
         percent(line.share_within_limits),
         f"{line.windows_short} windows",
     )
-
-
-def _usd(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"

@@ -79,11 +79,11 @@ def _print_summary(summary: TableSummary, output: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"output": str(output), **asdict(summary)}, indent=2))
         return
-    kept = summary.finished - summary.made
+    before = summary.finished - summary.made
     click.echo(
         f"{output}: {summary.rows:,} rows ({summary.errors:,} of them members that are "
         f"impossible), {scaled(summary.bytes, 'B')} in {summary.finished} parts, {summary.made} "
-        f"made in {seconds(summary.seconds)}" + (f", {kept} there before" if kept else "")
+        f"made in {seconds(summary.seconds)}" + (f", {before} there before" if before else "")
     )
 
 

@@ -22,5 +22,5 @@ def committed_rows(name: str) -> list[Row]:
 def committed_priors() -> dict[str, Any]:
     """Return the content of the priors file."""
     path = FITTING.joinpath(f"priors-{EDITION}.json")
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
+    priors: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return priors

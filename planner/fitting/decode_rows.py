@@ -41,19 +41,19 @@ class DecodeRows:
     @classmethod
     def of(cls, rows: Sequence[Row]) -> DecodeRows:
         """Resolve the deployments of rows."""
-        kept, deployments = [], []
+        readable, deployments = [], []
         for row in rows:
             try:
                 deployments.append(setup(row).deployment)
             except ValueError:
                 continue
-            kept.append(row)
-        return cls(kept, grouped(deployments))
+            readable.append(row)
+        return cls(readable, grouped(deployments))
 
     @cached_property
     def seconds(self) -> Array:
         """Measured time of a step, or of a whole request [s]."""
-        found = []
+        times_s = []
         for row in self.rows:
             value = row.measured["value"]
             as_seconds = {
@@ -61,8 +61,8 @@ class DecodeRows:
                 "tpot_ms": value / 1e3,
                 "request_latency_s": value,
             }
-            found.append(as_seconds[row.inputs["metric"]])
-        return np.array(found)
+            times_s.append(as_seconds[row.inputs["metric"]])
+        return np.array(times_s)
 
     @property
     def weight(self) -> Array:
@@ -73,7 +73,7 @@ class DecodeRows:
     @cached_property
     def doubts(self) -> list[str]:
         """Why a row is left out of the fit; empty for most."""
-        found = [_SUSPECT if r.remarks.get("suspect") == "1" else "" for r in self.rows]
+        doubts = [_SUSPECT if r.remarks.get("suspect") == "1" else "" for r in self.rows]
         for group in self.groups:
             one = group.deployment
             points = decode_points(one, [self.rows[i] for i in group.rows])
@@ -81,8 +81,8 @@ class DecodeRows:
             steps = np.where(points.whole, (points.osl - 1.0) * points.repeats, 1.0)
             early = self.seconds[group.rows] < FASTEST * steps * pure
             for i in group.rows[early].tolist():
-                found[i] = found[i] or EARLY
-        return found
+                doubts[i] = doubts[i] or EARLY
+        return doubts
 
     def add(self, design: Design, offset: int) -> None:
         """Add all rows to a design, from row `offset` on."""

@@ -25,6 +25,6 @@ def fit_accepted(rows: Sequence[Row], content: Mapping[str, Any]) -> float:
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         figures = from_json({**content, "speculation": {**given, "accepted": middle}})
-        predicted = np.array([found.values["tpot_ms"] for found in predict(rows, figures)])
+        predicted = np.array([one.values["tpot_ms"] for one in predict(rows, figures)])
         low, high = (middle, high) if np.median(predicted / measured) > 1 else (low, middle)
     return float(f"{(low + high) / 2:.4g}")

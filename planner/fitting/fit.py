@@ -80,10 +80,10 @@ class Effects:
 
     def at(self, name: str, level: int, key: str, sd: float) -> int:
         """Return the position of an effect, new or known."""
-        found = self.index.setdefault((name, level, key), len(self.sd))
-        if found == len(self.sd):
+        place = self.index.setdefault((name, level, key), len(self.sd))
+        if place == len(self.sd):
             self.sd.append(sd)
-        return found
+        return place
 
 
 @dataclass
@@ -97,11 +97,11 @@ class Slots:
 
     def at(self, base: float, members: tuple[int, ...]) -> int:
         """Return the position of a combination, new or known."""
-        found = self.known.setdefault((base, members), len(self.base))
-        if found == len(self.base):
+        place = self.known.setdefault((base, members), len(self.base))
+        if place == len(self.base):
             self.base.append(base)
             self.members.append(members)
-        return found
+        return place
 
     def matrix(self, effects: int) -> Any:
         """Return which effects each combination sums, shape (slot, effect)."""
@@ -326,8 +326,8 @@ def fit(problem: FitProblem, measured: Array, weight: Array, start: Array | None
         gradient = matrix.T @ (pull * error) + precision * theta
         for _ in range(8):
             step = np.clip(normal.step(gradient, damping), -LONGEST_STEP, LONGEST_STEP)
-            found = np.log(problem.predict(theta + step)[use]) - target
-            after = cost(found, theta + step)
+            tried = np.log(problem.predict(theta + step)[use]) - target
+            after = cost(tried, theta + step)
             if after < best:
                 break
             damping *= 5

@@ -48,10 +48,10 @@ class Fitted:
 
     def effects(self, use: Bools | None = None) -> Array:
         """Return the effects fitted to the rows of which `use` is true, all by default."""
-        found = self.unknowns
+        unknowns = self.unknowns
         if use is not None:
-            found = fit(self.problem, self.measured, np.where(use, self.weight, 0.0), found)
-        return np.asarray(self.problem.share @ found)
+            unknowns = fit(self.problem, self.measured, np.where(use, self.weight, 0.0), unknowns)
+        return np.asarray(self.problem.share @ unknowns)
 
 
 def times_problem(
@@ -203,9 +203,9 @@ def refit_committed() -> Refit:
     samples = read_samples()
     drafting = [row for row in committed_rows("serving") if row.inputs["speculative"]]
     decode = DecodeRows.of(committed_rows("decode"))
-    found = Refit(ServingRows.of(rows), decode, samples, Priors.of(given), given["edition"])
-    found.content["speculation"]["accepted"] = fit_accepted(drafting, found.content)
-    found.content["provenance"] = {
+    refit_ = Refit(ServingRows.of(rows), decode, samples, Priors.of(given), given["edition"])
+    refit_.content["speculation"]["accepted"] = fit_accepted(drafting, refit_.content)
+    refit_.content["provenance"] = {
         "rows": {
             "serving": len(rows),
             "speculative": len(drafting),
@@ -213,4 +213,4 @@ def refit_committed() -> Refit:
             "kernels": sum(len(s.seconds) for s in samples),
         }
     }
-    return found
+    return refit_

@@ -85,28 +85,30 @@ class ServingRows:
         return self._of_deployments(lambda one: one.sharding.attention_dp)
 
     def _of_deployments(self, read: Callable[[Deployment], float]) -> Array:
-        found = np.ones(len(self.rows))
+        values = np.ones(len(self.rows))
         for group in self.groups:
-            found[group.rows] = read(group.deployment)
-        return found
+            values[group.rows] = read(group.deployment)
+        return values
 
     def states(self, calibration: Calibration) -> States:
         """Return what a calibration predicts of every row."""
         clients, (isl, osl) = self.input("concurrency"), self.lengths
-        found = States(*(np.zeros(len(self.rows)) for _ in range(7)))
+        states = States(*(np.zeros(len(self.rows)) for _ in range(7)))
         for group in self.groups:
             at = group.rows
             one = group.deployment.calibrated(calibration, group.deployment.subject)
             rows = [self.rows[i] for i in at]
             room = room_of_run(one, rows, clients[at], isl[at], osl[at])
             state = serve(one, clients[at], isl[at], osl[at], room=room, habits=habits(rows))
-            found.running[at] = state.running
-            found.queued[at] = state.queued
-            found.decode_s[at] = state.decode_s
-            found.own_s[at] = state.prompts.own_s
-            found.bunched_s[at] = state.prompts.bunched_s
-            found.held[at], found.queue_s[at] = _others(state, Queueing.of(one).burst, clients[at])
-        return found
+            states.running[at] = state.running
+            states.queued[at] = state.queued
+            states.decode_s[at] = state.decode_s
+            states.own_s[at] = state.prompts.own_s
+            states.bunched_s[at] = state.prompts.bunched_s
+            states.held[at], states.queue_s[at] = _others(
+                state, Queueing.of(one).burst, clients[at]
+            )
+        return states
 
     @cached_property
     def loads(self) -> list[tuple[Group, PromptLoad]]:
@@ -171,12 +173,12 @@ class ServingRows:
         (isl, osl), tpot = self.lengths, self.measured("tpot_ms")
         busy = osl * tpot
         running = self.input("concurrency") * busy / (busy + self.measured("ttft_ms"))
-        found = np.zeros(len(self.rows), dtype=bool)
+        impossible = np.zeros(len(self.rows), dtype=bool)
         for group in self.groups:
             at, one = group.rows, group.deployment
             points = one.step.at(np.maximum(running[at], 1.0), isl[at] + osl[at] / 2)
-            found[at] = tpot[at] < FASTEST * points.roofline_s
-        return found
+            impossible[at] = tpot[at] < FASTEST * points.roofline_s
+        return impossible
 
 
 LATEST = 2.5

@@ -13,6 +13,24 @@ from planner.step.buffers import Buffers, Into, fresh
 from planner.step.figures import StepPoints
 
 Column = np.ndarray[Any, np.dtype[Any]]
+FIGURES = (
+    "flops",
+    "bytes",
+    "arithmetic_intensity",
+    "bound",
+    "roofline_tpot_s",
+    "tpot_p10_s",
+    "tpot_p50_s",
+    "tpot_p90_s",
+    "tokens_per_s",
+    "tokens_per_s_p10",
+    "tokens_per_s_p90",
+    "tokens_per_s_per_gpu",
+    "tokens_per_s_per_user",
+    "mbu",
+    "mfu",
+)
+"""Names that `columns` returns, in its order."""
 
 
 def columns(

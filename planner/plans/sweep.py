@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner import answer
 from planner.deployment import deployment_of
-from planner.plans.columns import grid_columns
+from planner.plans.columns import FIGURES, grid_columns
 from planner.plans.editions import current_editions
 from planner.plans.planning import BOUND_NAMES
 from planner.plans.progress import tracked
@@ -74,28 +74,7 @@ class SweepRequest(BaseModel):
 
 
 AXES = ("gpu", "tp", "weights", "kv")
-COLUMNS = (
-    *AXES,
-    "batch",
-    "context",
-    "flops",
-    "bytes",
-    "arithmetic_intensity",
-    "bound",
-    "roofline_tpot_s",
-    "tpot_p10_s",
-    "tpot_p50_s",
-    "tpot_p90_s",
-    "tokens_per_s",
-    "tokens_per_s_p10",
-    "tokens_per_s_p90",
-    "tokens_per_s_per_gpu",
-    "tokens_per_s_per_user",
-    "mbu",
-    "mfu",
-    "fits",
-    "error",
-)
+COLUMNS = (*AXES, "batch", "context", *FIGURES, "fits", "error")
 """Every sweep has these columns in this order, also where no combination is possible; `weights` and
 `kv` are the formats used, also where the request names none."""
 

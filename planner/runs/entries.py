@@ -32,8 +32,8 @@ def row_of(entry: Mapping[str, Any]) -> Row:
 
 def joined(rows: Iterable[Row]) -> list[Row]:
     """Return rows with each run once: the same inputs and figures, whatever its number."""
-    found: dict[str, Row] = {}
+    by_name: dict[str, Row] = {}
     for row in rows:
         inputs = {k: v for k, v in row.inputs.items() if v and k != "row"}
-        found.setdefault(json.dumps([row.kind, inputs, dict(row.measured)], sort_keys=True), row)
-    return list(found.values())
+        by_name.setdefault(json.dumps([row.kind, inputs, dict(row.measured)], sort_keys=True), row)
+    return list(by_name.values())

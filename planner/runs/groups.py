@@ -24,8 +24,8 @@ class Group:
 
 def grouped(deployments: Sequence[Deployment]) -> list[Group]:
     """Return rows grouped by deployment and subject."""
-    found: dict[tuple[int, tuple[tuple[str, str], ...]], list[int]] = {}
+    groups: dict[tuple[int, tuple[tuple[str, str], ...]], list[int]] = {}
     for position, one in enumerate(deployments):
         key = (id(one.step), tuple(sorted(one.subject.tags.items())))
-        found.setdefault(key, []).append(position)
-    return [Group(deployments[rows[0]], np.array(rows)) for rows in found.values()]
+        groups.setdefault(key, []).append(position)
+    return [Group(deployments[rows[0]], np.array(rows)) for rows in groups.values()]

@@ -34,8 +34,8 @@ class Harness:
 
     def poll(self, engine: str, clients: float) -> float:
         """Return the steps between looks for new requests [-]; 1 where none is skipped."""
-        found = [n for least, n in self.polls.get(engine, {}).items() if clients >= float(least)]
-        return max(found, default=1.0)
+        polls = [n for least, n in self.polls.get(engine, {}).items() if clients >= float(least)]
+        return max(polls, default=1.0)
 
 
 AS_STATED = Harness()
@@ -62,7 +62,7 @@ def mean_lengths(rows: Sequence[Row]) -> tuple[Array, Array]:
     return np.maximum(isl * share, 1.0), np.maximum(osl * share, 1.0)
 
 
-def as_asked(row: Row) -> Row:
+def as_a_user_asks(row: Row) -> Row:
     """Return a serving run as a user would ask for it: its mean lengths, and no source."""
     isl, osl = (f"{float(values[0]):g}" for values in mean_lengths([row]))
     return replace(row, inputs={**row.inputs, "isl": isl, "osl": osl, "source": ""})

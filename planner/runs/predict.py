@@ -37,19 +37,19 @@ Columns = Mapping[str, Array]
 def predict(rows: Sequence[Row], calibration: Calibration | None = None) -> list[Prediction]:
     """Return the prediction of every row, in order; one that cannot be made says why."""
     figures = calibration or current()
-    found = [Prediction(row.inputs["row"]) for row in rows]
+    predictions = [Prediction(row.inputs["row"]) for row in rows]
     deployments: list[Deployment] = []
     places: list[int] = []
     for place, row in enumerate(rows):
         if row.kind == "memory":
-            _start(found[place], row)
+            _start(predictions[place], row)
             continue
         try:
             known = setup(row)
         except ValueError as error:
-            found[place].notes.append(one_line(error))
+            predictions[place].notes.append(one_line(error))
             continue
-        found[place].notes += known.notes
+        predictions[place].notes += known.notes
         deployments.append(known.deployment)
         places.append(place)
     for group in grouped(deployments):
@@ -58,23 +58,23 @@ def predict(rows: Sequence[Row], calibration: Calibration | None = None) -> list
         chosen = [rows[place] for place in here]
         columns = _ANSWERS[chosen[0].kind](Group(one, group.rows), chosen, figures)
         for i, place in enumerate(here):
-            found[place].values = {name: float(column[i]) for name, column in columns.items()}
-            found[place].nearness = figures.intervals.nearness(one.subject)
-    return found
+            predictions[place].values = {name: float(column[i]) for name, column in columns.items()}
+            predictions[place].nearness = figures.intervals.nearness(one.subject)
+    return predictions
 
 
 def _start(answer: Prediction, row: Row) -> None:
     """Put what an engine prints when it starts into `answer`, or why that cannot be said."""
     try:
-        said = predict_start(StartUp.of(row.inputs))
+        started = predict_start(StartUp.of(row.inputs))
     except ValueError as error:
         answer.notes.append(one_line(error))
         return
-    answer.values = {"weights_gib": said.weights_gib, "kv_gib": said.kv_gib}
-    if said.kv_tokens is not None:
-        answer.values["kv_tokens"] = float(said.kv_tokens)
-    if said.note:
-        answer.notes.append(said.note)
+    answer.values = {"weights_gib": started.weights_gib, "kv_gib": started.kv_gib}
+    if started.kv_tokens is not None:
+        answer.values["kv_tokens"] = float(started.kv_tokens)
+    if started.note:
+        answer.notes.append(started.note)
 
 
 def _serving(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:
@@ -84,12 +84,12 @@ def _serving(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns
     drafting = figures.speculation if group.deployment.subject.tags["drafting"] else None
     one = replace(group.deployment, speculation=drafting)
     state = serve(one, clients, isl, osl, room=room, habits=habits(rows))
-    found = {"ttft_ms": state.ttft_s * 1e3, "tpot_ms": state.tpot_s * 1e3}
+    values = {"ttft_ms": state.ttft_s * 1e3, "tpot_ms": state.tpot_s * 1e3}
     for name in ("ttft", "tpot"):
         low, high = group.deployment.interval(name)
-        found[f"{name}_p10_ms"] = found[f"{name}_ms"] * low
-        found[f"{name}_p90_ms"] = found[f"{name}_ms"] * high
-    return found
+        values[f"{name}_p10_ms"] = values[f"{name}_ms"] * low
+        values[f"{name}_p90_ms"] = values[f"{name}_ms"] * high
+    return values
 
 
 def _decode(group: Group, rows: Sequence[Row], figures: Calibration) -> Columns:

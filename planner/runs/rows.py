@@ -155,8 +155,8 @@ class Row:
 
     def count(self, name: str, default: int = 1) -> int:
         """Return an input as a whole number, `default` where it is blank."""
-        found = self.number(name)
-        return default if found is None else max(1, round(found))
+        value = self.number(name)
+        return default if value is None else max(1, round(value))
 
 
 def numbers(rows: Sequence[Row], name: str, default: float) -> Array:
@@ -174,8 +174,8 @@ def read_rows(path: Path) -> list[Row]:
         with _opened(path) as file:
             return rows_of(file)
     except (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, EOFError, zlib.error):
-        told = f"rows: {path.name} is not text of rows; accepted: a CSV file, gzipped or not"
-        raise UnknownRows(told) from None
+        refusal = f"rows: {path.name} is not text of rows; accepted: a CSV file, gzipped or not"
+        raise UnknownRows(refusal) from None
 
 
 def rows_of(file: Iterable[str]) -> list[Row]:
@@ -225,10 +225,10 @@ def _row(kind: Kind, line: Mapping[str, str | None], number: int) -> Row:
 def _number(name: str, text: str, row: int, least: float, most: float) -> float:
     """Return a cell as a number; raises BadCell where it is none, or not within bounds."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = math.nan
-    if least <= found <= most:
-        return found
-    told = f"{name}: {text[:40]!r} in row {row} of this column"
-    raise BadCell(f"{told}; accepted: a number of {least:.15g} to {most:.15g}")
+        value = math.nan
+    if least <= value <= most:
+        return value
+    refusal = f"{name}: {text[:40]!r} in row {row} of this column"
+    raise BadCell(f"{refusal}; accepted: a number of {least:.15g} to {most:.15g}")

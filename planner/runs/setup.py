@@ -51,12 +51,12 @@ def setup(row: Row) -> Setup:
     if accelerator.link.bytes_per_s is None and split.gpus > 1:
         notes = (*notes, f"{accelerator.id} has no link on record: PCIe 4.0 x16 assumed")
         accelerator = _on_pcie(accelerator)
-    found, more = _deployed(spec, accelerator, split, options)
+    deployment, more = _deployed(spec, accelerator, split, options)
     mode = MODES.get(row.inputs.get("metric", ""), "")
     subject = subject_of(
-        found.spec,
-        found.accelerator,
-        found.formats,
+        deployment.spec,
+        deployment.accelerator,
+        deployment.formats,
         f"{engine} {mode}" if mode == "static" else engine,
         row.inputs["engine_version"],
         mode=mode,
@@ -68,7 +68,7 @@ def setup(row: Row) -> Setup:
         drafting="on" if row.inputs.get("speculative") else "",
         flash=row.inputs.get("flash_attention", "")[:1],
     )
-    return Setup(replace(found, subject=subject), (*notes, *more))
+    return Setup(replace(deployment, subject=subject), (*notes, *more))
 
 
 MODES = {"request_latency_s": "static", "decode_tokens_per_s": "bench", "tpot_ms": "bench"}
@@ -142,11 +142,11 @@ def as_stored(spec: ModelSpec, stated: str) -> tuple[ModelSpec, str | None, tupl
     short = spec.id.rpartition("/")[2]
     for ending in PUBLISHED.get(word, ()):
         try:
-            found = get_model(short + ending)
+            published = get_model(short + ending)
         except ValueError:
             continue
-        if _holds(found, stated):
-            return found, None, ()
+        if _holds(published, stated):
+            return published, None, ()
     try:
         return spec, get_format(stated).id, ()
     except UnknownFormat:

@@ -127,13 +127,13 @@ class Workers:
         """
         clients = np.asarray(clients, float)
         room = np.maximum(np.asarray(room, float), 1.0)
-        running, found = np.minimum(clients, room), self.at(np.minimum(clients, room))
+        running, state = np.minimum(clients, room), self.at(np.minimum(clients, room))
         for _ in range(ROUNDS):
-            before, running = running, np.minimum(clients * running / found.clients, room)
-            found = self.at(running)
+            before, running = running, np.minimum(clients * running / state.clients, room)
+            state = self.at(running)
             if np.allclose(before, running, rtol=1e-6):
                 break
-        queued = np.maximum(clients - found.clients, 0.0)
+        queued = np.maximum(clients - state.clients, 0.0)
         queued = np.where(running < room, 0.0, queued)
-        ttft_s = found.ttft_s + queued / found.requests_per_s
-        return replace(found, queued=queued, clients=clients, ttft_s=ttft_s)
+        ttft_s = state.ttft_s + queued / state.requests_per_s
+        return replace(state, queued=queued, clients=clients, ttft_s=ttft_s)

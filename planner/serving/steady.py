@@ -164,19 +164,19 @@ def steady_state(
         step_s, prompts = decode_s(batch), prompts_at(batch)
         return Loop(running, begun, admitted, steps, step_s, prompts, queueing, wait(begun))
 
-    found = _balanced(at, admitted, steps)
-    decoding_s = steps * found.tpot_s
+    balanced = _balanced(at, admitted, steps)
+    decoding_s = steps * balanced.tpot_s
     # Few clients wait for each other longer than on average over many: prompts take all the time.
-    ttft_s = np.maximum(found.ttft_s, admitted * found.prompts.held_s - decoding_s)
+    ttft_s = np.maximum(balanced.ttft_s, admitted * balanced.prompts.held_s - decoding_s)
     requests, queued = admitted / (ttft_s + decoding_s), clients - admitted
     return Steady(
         running=np.asarray(requests * decoding_s),
         queued=np.asarray(queued),
-        decode_s=found.step_s,
-        prompts=found.prompts,
-        prompt_share=np.asarray(requests * found.prompts.held_s),
-        queue_s=found.queue_s,
-        tpot_s=found.tpot_s,
+        decode_s=balanced.step_s,
+        prompts=balanced.prompts,
+        prompt_share=np.asarray(requests * balanced.prompts.held_s),
+        queue_s=balanced.queue_s,
+        tpot_s=balanced.tpot_s,
         ttft_s=np.asarray(ttft_s + queued / requests),
         requests_per_s=np.asarray(requests),
     )

@@ -102,12 +102,7 @@ def held(
     }
     names = ("ttft_ms", "tpot_ms")
     said = dict(zip(names, predicted or measured, strict=True))
-    row = Row(
-        kind,  # type: ignore[arg-type]
-        known | inputs,
-        dict(zip(names, measured, strict=True)),
-        {"queued": queued},
-    )
+    row = Row(kind, known | inputs, dict(zip(names, measured, strict=True)), {"queued": queued})
     prediction = Prediction(row="1", values=said, notes=())
     return Held(row, Subject({"mode": mode}), "gpu", fold, prediction, doubt)
 
@@ -128,8 +123,8 @@ def test_which_rows_are_in_which_table() -> None:
     assert not sound(held(kind="decode", doubt="too fast"))
     assert decodes(held(kind="decode", doubt="too fast"))
     single = {"kind": "decode", "engine": "llama.cpp"}
-    assert llama(held(**single, batch="1"))  # type: ignore[arg-type]
-    assert not llama(held(**single, batch="2"))  # type: ignore[arg-type]
+    assert llama(held(**single, batch="1"))
+    assert not llama(held(**single, batch="2"))
     assert not llama(held(kind="decode", engine="vllm", batch="1"))
 
 

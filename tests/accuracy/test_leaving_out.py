@@ -148,7 +148,7 @@ def test_a_user_says_no_source(refit: FakeRefit, monkeypatch: pytest.MonkeyPatch
         seen.append(one.inputs["source"])
         return one
 
-    monkeypatch.setattr(holding, "as_asked", as_user)
+    monkeypatch.setattr(holding, "as_a_user_asks", as_user)
     rows = held(refit, USER)
     assert sorted(seen) == ["s1", "s1", "s2", "s3"]
     assert {(one.by, one.fold) for one in rows} == {(USER, f"s{n}") for n in (1, 2, 3)}

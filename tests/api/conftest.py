@@ -18,6 +18,8 @@ pytest.importorskip("litestar", reason="the service is an extra")
 from litestar.testing import TestClient
 
 from api.app import Application, create_app
+from api.openapi.examples import CONFIG as CONFIG
+from api.openapi.examples import EXAMPLES
 from api.settings import Settings
 from api.system.keys import Keys
 from tests.api.postgres import Cluster, cluster
@@ -140,7 +142,7 @@ def keyed(shared_url: str) -> Iterator[Keyed]:
         keys = Keys(client.app.state.services.database)
         made = [("ours", "write"), ("ours", "read"), ("theirs", "write")]
         headers = [
-            {"Authorization": f"Bearer {keys.create(workspace, '', scope)[1]}"}  # type: ignore[arg-type]
+            {"Authorization": f"Bearer {keys.create(workspace, '', scope)[1]}"}
             for workspace, scope in made
         ]
         yield Keyed(client, *headers)
@@ -163,35 +165,11 @@ def question() -> dict[str, Any]:
     return {**QUESTION}
 
 
-CONFIG: dict[str, Any] = {
-    "model_type": "llama",
-    "hidden_size": 4096,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "intermediate_size": 14336,
-    "vocab_size": 128256,
-    "max_position_embeddings": 131072,
-    "torch_dtype": "bfloat16",
-}
-"""The config.json of a model of one's own."""
 CARD: dict[str, Any] = {"base": "h100-sxm5", "bandwidth_bytes_per_s": 3.0e12, "source": "measured"}
 """An accelerator of one's own."""
 
 
-RESULTS: dict[str, Any] = {
-    "backend": "vllm",
-    "model_id": "meta-llama/Llama-3.1-8B-Instruct",
-    "num_prompts": 320,
-    "max_concurrency": 32,
-    "request_rate": "inf",
-    "completed": 320,
-    "duration": 63.25,
-    "total_input_tokens": 327680,
-    "total_output_tokens": 163840,
-    "mean_ttft_ms": 182.4,
-    "mean_tpot_ms": 11.86,
-}
+RESULTS: dict[str, Any] = EXAMPLES["createMeasurement"]
 """What `vllm bench serve` writes of one run, the figures that are read."""
 RAN = {"gpu": "h100-sxm5", "tp": 1}
 """What it does not say of it."""

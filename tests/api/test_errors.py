@@ -262,7 +262,7 @@ def test_trouble_of_the_store_has_its_own_code(
     status: int,
 ) -> None:
     def broken(*_: object) -> None:
-        raise error("INSERT secret", {}, Exception("secret"))  # type: ignore[call-arg]
+        raise error("INSERT secret", {}, Exception("secret"))
 
     monkeypatch.setattr("api.scenarios.service.write_once", broken)
     response = shared.post("/v1/scenarios", json=question)

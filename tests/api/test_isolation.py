@@ -130,7 +130,7 @@ def test_without_a_valid_key_every_route_but_health_is_401(
 ) -> None:
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
     for method, template, handler in operations(keyed):
-        response = call(keyed, method, template.format(**ids), handler, headers)  # type: ignore[arg-type]
+        response = call(keyed, method, template.format(**ids), handler, headers)
         if handler.opt.get("public"):
             assert response.status_code == 200
         else:

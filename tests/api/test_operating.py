@@ -46,7 +46,7 @@ def test_one_line_a_request_without_what_users_wrote(
 
 @pytest.mark.parametrize("given", ["x", "a" * 65, "with space", "new\tline1", "é" * 10])
 def test_a_request_id_that_is_none_is_replaced(shared: Client, given: str) -> None:
-    answer = shared.get("/health/live", headers={"X-Request-ID": given.encode()})  # type: ignore[dict-item]
+    answer = shared.get("/health/live", headers={"X-Request-ID": given.encode()})
     assert re.fullmatch("[0-9a-f]{32}", answer.headers["x-request-id"])
 
 
@@ -176,9 +176,9 @@ def test_the_store_is_in_the_users_data_directory(
 ) -> None:
     monkeypatch.delenv("PLANNER_DATABASE_URL", raising=False)
     monkeypatch.setenv("PLANNER_DATA_DIR", str(tmp_path / "mine"))
-    assert Settings(_env_file=None).sqlite_file == tmp_path / "mine" / "planner.db"  # type: ignore[call-arg]
+    assert Settings(_env_file=None).sqlite_file == tmp_path / "mine" / "planner.db"
     monkeypatch.setenv("PLANNER_DATABASE_URL", "sqlite:////elsewhere.db")
-    assert Settings(_env_file=None).sqlite_file == Path("/elsewhere.db")  # type: ignore[call-arg]
+    assert Settings(_env_file=None).sqlite_file == Path("/elsewhere.db")
 
 
 def test_the_containers_settings_are_settings() -> None:

@@ -44,7 +44,7 @@ def configuration(directory: Path, port: int, upstreams: list[tuple[int, bool]])
     changed = re.sub(r"(?m)^ *(resolver|zone) [^;\n]*;\n", "", text[1])
     changed = re.sub(r"( *server api-\d:8000[^;]*;\n)+", servers, changed)
     changed = changed.replace("listen 8080", f"listen 127.0.0.1:{port}")
-    return changed.replace("/tmp/", f"{directory}/").replace("/dev/stderr", f"{directory}/errors")  # noqa: S108
+    return changed.replace("/tmp/", f"{directory}/").replace("/dev/stderr", f"{directory}/errors")  # noqa: S108 - Debian's own paths
 
 
 class Proxy:

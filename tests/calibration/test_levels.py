@@ -42,7 +42,7 @@ def content(**parameters: object) -> dict[str, object]:
     return {
         "edition": "test",
         "parameters": {
-            name: {"levels": [], "factors": [], **row, **parameters.get(name, {})}  # type: ignore[dict-item]
+            name: {"levels": [], "factors": [], **row, **parameters.get(name, {})}
             for name, row in plain.items()
         },
         "sharpness": {"gemm": 2.0},

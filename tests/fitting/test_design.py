@@ -23,7 +23,7 @@ def priors(**changes: object) -> Priors:
         "visit_s": {"values": {}, "sd": 1.0, "levels": []},
         "scale": {"values": {"decode": 1.0}, "sd": 0.2, "levels": []},
     }
-    parameters = {name: {**row, **changes.get(name, {})} for name, row in plain.items()}  # type: ignore[dict-item]
+    parameters = {name: {**row, **changes.get(name, {})} for name, row in plain.items()}
     return Priors.of(
         {
             "parameters": parameters,

@@ -35,7 +35,7 @@ PRIORS = Priors.of(
 )
 
 
-def problem(rows: int, seed: int = 0):  # type: ignore[no-untyped-def]
+def problem(rows: int, seed: int = 0):
     """Kernels of two accelerators, timed with efficiencies 0.6 and 0.5 and a floor of 6 µs."""
     random = np.random.default_rng(seed)
     design, times = Design(PRIORS), []

@@ -21,47 +21,22 @@ from planner.fitting.own_solver import MOST, SIGMA, solve
 from planner.fitting.serving_rows import LATE, SLOW_START, ServingRows, States
 from planner.hw import MissingFigure, get_accelerator
 from planner.roofline import Array
-from planner.runs.rows import INPUTS, Row
+from planner.runs.rows import Row
 from planner.step.timing import Item
+from tests.runs.by_hand import row
 from tests.step.machine import machine
-
-QWEN = "Qwen/Qwen2.5-7B-Instruct"
 
 
 def decode(metric: str, value: float, batch: str = "1", **inputs: str) -> Row:
-    known = {
-        "row": "1",
-        "model": QWEN,
-        "gpu": "h100-sxm5",
-        "engine": "vllm",
-        "tp": "1",
-        "n_gpus": "1",
-        "weight_format": "bf16",
-        "batch": batch,
-        "isl": "128",
-        "osl": "101",
-        "metric": metric,
-    }
-    return Row("decode", dict.fromkeys(INPUTS["decode"], "") | known | inputs, {"value": value}, {})
+    usual = {"batch": batch, "isl": "128", "osl": "101", "metric": metric}
+    return row("decode", usual | inputs, {"value": value})
 
 
 def serving(
     ttft_ms: float, tpot_ms: float, remarks: dict[str, str] | None = None, **inputs: str
 ) -> Row:
-    known = {
-        "row": "1",
-        "model": QWEN,
-        "gpu": "h100-sxm5",
-        "engine": "vllm",
-        "tp": "1",
-        "gpus": "1",
-        "weight_format": "bf16",
-        "isl": "1000",
-        "osl": "100",
-        "concurrency": "4",
-    }
-    whole = dict.fromkeys(INPUTS["serving"], "") | known | inputs
-    return Row("serving", whole, {"ttft_ms": ttft_ms, "tpot_ms": tpot_ms}, remarks or {})
+    usual = {"isl": "1000", "osl": "100", "concurrency": "4"}
+    return row("serving", usual | inputs, {"ttft_ms": ttft_ms, "tpot_ms": tpot_ms}, remarks)
 
 
 @pytest.mark.parametrize(

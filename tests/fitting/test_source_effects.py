@@ -11,7 +11,7 @@ from planner.accuracy.holdout import Held, source_interval
 from planner.calibration import shipped
 from planner.calibration.subject import Subject
 from planner.fitting.committed import committed_rows
-from planner.runs.harness import as_asked, habits, harness_of
+from planner.runs.harness import as_a_user_asks, habits, harness_of
 from planner.runs.predict import Prediction
 from planner.runs.rows import Row
 from planner.runs.setup import setup
@@ -33,7 +33,7 @@ def test_habits_are_those_of_a_benchmark_and_engine() -> None:
 
 
 def test_a_user_asks_with_mean_lengths_and_says_no_source() -> None:
-    asked = as_asked(row("public nightly benchmark"))
+    asked = as_a_user_asks(row("public nightly benchmark"))
     # Drawn evenly from 0.8 to 1 of the nominal length.
     assert (asked.inputs["isl"], asked.inputs["osl"]) == ("900", "450")
     assert harness_of(asked).tuned is False

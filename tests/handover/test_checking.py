@@ -24,7 +24,7 @@ LOAD = {"gpu": "h100-sxm5", "concurrency": 16, "isl": 1000, "osl": 200}
 
 
 def ask(**fields: object) -> CheckQuestion:
-    return CheckQuestion(**{**LOAD, **fields})  # type: ignore[arg-type]
+    return CheckQuestion(**{**LOAD, **fields})
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_verdict_is_by_percentile_and_band(
 
 
 def test_limits_are_those_of_the_plan() -> None:
-    scenario = Scenario(model=QWEN, engine="vllm", **LOAD)  # type: ignore[arg-type]
+    scenario = Scenario(model=QWEN, engine="vllm", **LOAD)
     serving = plan(scenario).serving
     assert serving is not None
     middle = serving.tpot_s.p50 * 1e3
@@ -68,7 +68,7 @@ def test_limits_are_those_of_the_plan() -> None:
 
 
 def test_a_rate_becomes_clients_by_littles_law() -> None:
-    scenario = Scenario(model=QWEN, engine="vllm", replicas=2, **LOAD)  # type: ignore[arg-type]
+    scenario = Scenario(model=QWEN, engine="vllm", replicas=2, **LOAD)
     state = plan(scenario).serving
     assert state is not None
     clients, limit = clients_at_rate(scenario, deployment_of(scenario), state.requests_per_s)

@@ -148,7 +148,7 @@ def test_what_drifted_is_named(changes: dict[str, float], clients: int, drifted:
     ).serving
     assert now is not None
     engine = replace(engine, ttft_s=now.ttft_s.p50, tpot_s=now.tpot_s.p50)
-    engine = replace(engine, **changes)  # type: ignore[arg-type]
+    engine = replace(engine, **changes)
     result = observation(SCENARIO, seen(engine, seconds_of(engine, clients)))
     assert result.drifted == drifted
     rows = {row.quantity: row for row in result.rows}

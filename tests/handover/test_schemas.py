@@ -34,7 +34,7 @@ def written() -> Iterator[dict[str, Any]]:
                 except Unwritable:
                     continue
                 yield from yaml.safe_load_all(text)
-    plain = Scenario(model="Qwen/Qwen2.5-7B-Instruct", gpu="l4", engine="vllm", **LOAD)  # type: ignore[arg-type]
+    plain = Scenario(model="Qwen/Qwen2.5-7B-Instruct", gpu="l4", engine="vllm", **LOAD)
     for form in ("hpa", "keda"):
         yield list(yaml.safe_load_all(with_autoscaler(write(plain, "deployment"), form).text))[-1]
 

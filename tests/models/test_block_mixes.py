@@ -18,7 +18,7 @@ LLAMA = (LayerGroup(32, Block((Attention(4096, 32, 8, 128),), (Dense(4096, 14336
 
 
 def bits(name: str, groups: tuple[LayerGroup, ...] = LLAMA, tied: bool = False) -> dict[str, float]:
-    found = mix_formats(groups, groups[0].block.mixers[0].hidden, tied, name)  # type: ignore[attr-defined]
+    found = mix_formats(groups, groups[0].block.mixers[0].hidden, tied, name)
     assert found is not None
     return {role: fmt.bits for role, fmt in found.items()}
 

@@ -82,7 +82,7 @@ def test_unknown_names_tell_the_nearest(name: str, nearest: str) -> None:
 @pytest.mark.parametrize("name", ["", "   ", 7, None])
 def test_refuses_what_is_no_name(name: object) -> None:
     with pytest.raises(UnknownModel, match="expected a catalogue id, a path or a config object"):
-        get_model(name)  # type: ignore[arg-type]
+        get_model(name)
 
 
 def test_paths_only_where_allowed(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_entry(entry: dict[str, object]) -> None:
     assert entry["source"]
     assert spec.source
     assert "assumed_architecture" not in {note.code for note in spec.notes}
-    assert spec.total_params == import_config(entry["config"]).total_params  # type: ignore[arg-type]
+    assert spec.total_params == import_config(entry["config"]).total_params
     assert 0 < spec.active_params <= spec.total_params
     assert spec.kv_elements_per_token + spec.window_elements + spec.state_elements > 0
     facts = describe(spec)

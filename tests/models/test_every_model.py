@@ -74,7 +74,7 @@ def test_a_prompt_has_the_same_products(name: str) -> None:
     decode, prompt = decode_kernels(spec, BF16), prompt_kernels(spec, BF16)
 
     def flops(kernels: tuple[object, ...]) -> float:
-        return sum(k.flops_per_token for k in kernels if k.kind in ("gemm", "experts"))  # type: ignore[attr-defined]
+        return sum(k.flops_per_token for k in kernels if k.kind in ("gemm", "experts"))
 
     assert flops(decode) - flops(prompt) == pytest.approx(2 * spec.lm_head_params)
     assert sum(k.weight_bytes for k in decode) == sum(k.weight_bytes for k in prompt)

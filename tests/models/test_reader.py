@@ -64,7 +64,7 @@ def test_refuses_experts_and_latents(changes: dict[str, Any], words: str) -> Non
 
 def test_refuses_what_is_not_an_object() -> None:
     with pytest.raises(ConfigError, match="expected a JSON object"):
-        import_config([1])  # type: ignore[arg-type]
+        import_config([1])
 
 
 def test_missing_dtype_is_bf16_with_a_note() -> None:

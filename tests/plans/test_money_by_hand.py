@@ -130,7 +130,7 @@ OPEN = Axes(MemorySettings())
 
 def splits_of(axes: Axes, spec: object = DENSE, **changes: object) -> list[tuple[int, ...]]:
     gpu = machine(domain_size=8, **changes)
-    return [(s.tp, s.pp, s.ep, s.attention_dp) for s in splits(spec, gpu, axes)]  # type: ignore[arg-type]
+    return [(s.tp, s.pp, s.ep, s.attention_dp) for s in splits(spec, gpu, axes)]
 
 
 def test_splits_are_powers_of_two_with_fewest_gpus_first() -> None:

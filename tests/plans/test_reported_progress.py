@@ -22,7 +22,7 @@ SWEEP = SweepRequest(
 def reports(work: object) -> list[tuple[int, int]]:
     heard: list[tuple[int, int]] = []
     with reporting(lambda done, total: heard.append((done, total))):
-        work()  # type: ignore[operator]
+        work()
     return heard
 
 

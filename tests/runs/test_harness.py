@@ -56,7 +56,7 @@ def test_the_doubtful_are_named_in_the_report_and_not_in_the_fit_of_ttft() -> No
     assert SLOW_START in found.doubts(states_of(found))
 
 
-def states_of(rows: ServingRows):  # type: ignore[no-untyped-def]
+def states_of(rows: ServingRows):
     from planner.calibration import shipped
 
     return rows.states(shipped())

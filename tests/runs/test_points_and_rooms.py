@@ -13,46 +13,20 @@ from planner.runs.harness import AS_STATED, Harness, harness_of, mean_lengths
 from planner.runs.points import SHORT_CONTEXT, decode_points
 from planner.runs.predict import predict
 from planner.runs.room import room_of_run
-from planner.runs.rows import INPUTS, Row
+from planner.runs.rows import Row
 from planner.runs.setup import setup
 from planner.serving.steady import room_for
-
-QWEN = "Qwen/Qwen2.5-7B-Instruct"
+from tests.runs.by_hand import row
 
 
 def decode(**inputs: str) -> Row:
-    known = {
-        "row": "1",
-        "model": QWEN,
-        "gpu": "h100-sxm5",
-        "engine": "vllm",
-        "tp": "1",
-        "n_gpus": "1",
-        "weight_format": "bf16",
-        "batch": "8",
-        "isl": "1000",
-        "osl": "200",
-        "metric": "tpot_ms",
-    }
-    whole = dict.fromkeys(INPUTS["decode"], "") | known | inputs
-    return Row("decode", whole, {"value": 1.0}, {})
+    usual = {"batch": "8", "isl": "1000", "osl": "200", "metric": "tpot_ms"}
+    return row("decode", usual | inputs, {"value": 1.0})
 
 
 def serving(**inputs: str) -> Row:
-    known = {
-        "row": "1",
-        "model": QWEN,
-        "gpu": "h100-sxm5",
-        "engine": "vllm",
-        "tp": "1",
-        "gpus": "1",
-        "weight_format": "bf16",
-        "isl": "1000",
-        "osl": "200",
-        "concurrency": "16",
-    }
-    whole = dict.fromkeys(INPUTS["serving"], "") | known | inputs
-    return Row("serving", whole, {"ttft_ms": 1.0, "tpot_ms": 1.0}, {})
+    usual = {"isl": "1000", "osl": "200", "concurrency": "16"}
+    return row("serving", usual | inputs, {"ttft_ms": 1.0, "tpot_ms": 1.0})
 
 
 def deployment(row: Row) -> Deployment:

@@ -24,8 +24,8 @@ KINDS = ("serving", "decode", "memory")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_recognises_its_own_columns(kind: str) -> None:
-    assert recognise(INPUTS[kind] + MEASURED[kind]) == kind  # type: ignore[index]
-    assert recognise(INPUTS[kind]) == kind  # type: ignore[index]
+    assert recognise(INPUTS[kind] + MEASURED[kind]) == kind
+    assert recognise(INPUTS[kind]) == kind
 
 
 def test_refuses_other_columns(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_options_that_would_do_nothing_are_refused(
 
 def test_inputs_hold_no_result() -> None:
     for kind in KINDS:
-        assert not set(INPUTS[kind]) & set(MEASURED[kind])  # type: ignore[index]
+        assert not set(INPUTS[kind]) & set(MEASURED[kind])
         # `source` is an input: it tells how a benchmark drew its lengths, not what came out.
-        assert not set(INPUTS[kind]) & {"queued", "suspect", "note"}  # type: ignore[index]
+        assert not set(INPUTS[kind]) & {"queued", "suspect", "note"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -50,7 +50,7 @@ def test_a_trace_agrees_with_the_distribution_it_was_drawn_from() -> None:
         lambda: Lengths.histogram({10: -1}),
     ],
 )
-def test_refuses_what_is_no_distribution(bad) -> None:  # type: ignore[no-untyped-def]
+def test_refuses_what_is_no_distribution(bad) -> None:
     with pytest.raises(InvalidLengths, match="lengths: "):
         bad()
 

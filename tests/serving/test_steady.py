@@ -29,7 +29,7 @@ def prompts(seconds: float, spread: float = 0.0) -> Callable[[Array], Prompts]:
     return lambda _: Prompts(seconds, seconds, seconds, spread)
 
 
-def deployment(engine: str | None = "vllm"):  # type: ignore[no-untyped-def]
+def deployment(engine: str | None = "vllm"):
     return deploy(
         get_model(LLAMA),
         get_accelerator("h200-sxm"),
@@ -52,7 +52,7 @@ def test_interleaved_prompts_lengthen_tpot() -> None:
 
 
 def test_tpot_stops_growing_where_the_pool_is_full_and_ttft_does_not() -> None:
-    def grow(batch):  # type: ignore[no-untyped-def]
+    def grow(batch):
         return 0.01 + 0.0005 * batch
 
     states = [steady_state(grow, prompts(0.1), c, 512, 32, FREE) for c in (32, 64, 128)]

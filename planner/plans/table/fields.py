@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from planner.plans.columns import FIGURES
 from planner.step.timing import BOUNDS
 
 Kind = Literal["text", "degree", "count", "figure", "flag", "bound"]
@@ -51,22 +52,7 @@ ERROR = _fields("text", "error")
 DECODE = (
     *MEMBER,
     *_fields("count", "batch", "context"),
-    *_fields("figure", "flops", "bytes", "arithmetic_intensity"),
-    *_fields("bound", "bound"),
-    *_fields(
-        "figure",
-        "roofline_tpot_s",
-        "tpot_p10_s",
-        "tpot_p50_s",
-        "tpot_p90_s",
-        "tokens_per_s",
-        "tokens_per_s_p10",
-        "tokens_per_s_p90",
-        "tokens_per_s_per_gpu",
-        "tokens_per_s_per_user",
-        "mbu",
-        "mfu",
-    ),
+    *(Field(name, "bound" if name == "bound" else "figure") for name in FIGURES),
     *_fields("flag", "fits"),
     *_fields("count", "max_batch"),
     *CONSTANT,

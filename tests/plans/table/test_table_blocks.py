@@ -106,7 +106,7 @@ def test_cost_is_the_price_of_all_gpus_over_what_they_give(
     request_: TableRequest, rate: str
 ) -> None:
     table = rows(request_)
-    tariff = PriceBook().of(get_accelerator(request_.gpu[0]))  # type: ignore[arg-type]
+    tariff = PriceBook().of(get_accelerator(request_.gpu[0]))
     assert tariff is not None
     gpus = request_.tp[0] * request_.replicas
     for usd, tokens_per_s in zip(table["usd_per_million_output_tokens"], table[rate], strict=True):
