@@ -46,7 +46,7 @@ from api.system.guard import authorise
 from api.system.keys import Keys
 from api.system.metrics import Metrics
 from api.web import log
-from api.web.accept import before_request, query_names
+from api.web.accept import before_request, query_parameters
 from api.web.body import BodyPlugin
 from api.web.context import caller
 from api.web.gate import AllowedMethods, Gate
@@ -112,7 +112,7 @@ def create_app(settings: Settings | None = None) -> Application:
     app.gate = Gate(settings, _allowed_methods(app), metrics.observe)
     schema = app.plugins.get(OpenAPIPlugin).provide_openapi_schema()
     complete(app, schema)
-    app.state.query_names = query_names(schema)
+    app.state.query_parameters = query_parameters(schema)
     return app
 
 

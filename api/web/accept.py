@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ JSON_LINES = ("application/jsonl", "application/x-ndjson")
 BYTES = "application/octet-stream"
 MERGE_PATCH = "application/merge-patch+json"
 PARQUET = "application/vnd.apache.parquet"
+TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)")
 
 
 def choose(accept: str | None, offered: Sequence[str]) -> str:
@@ -54,14 +56,14 @@ def _quality(offered: str, ranges: Sequence[tuple[str, float]]) -> float:
     return 0.0
 
 
-def query_names(document: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """Return the query parameters each operation of an OpenAPI document has, by operation id."""
+def query_parameters(document: Mapping[str, Any]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return the schemas of each operation's query parameters, by operation id and name."""
     return {
-        operation["operationId"]: frozenset(
-            parameter["name"]
+        operation["operationId"]: {
+            parameter["name"]: parameter.get("schema", {})
             for parameter in operation.get("parameters", ())
             if parameter.get("in") == "query"
-        )
+        }
         for item in document["paths"].values()
         for operation in item.values()
         if isinstance(operation, dict) and "operationId" in operation
@@ -69,13 +71,26 @@ def query_names(document: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def _check_query(request: Request[Any, Any, Any], operation: object) -> None:
-    """Refuse parameters an operation does not have: a misspelt filter would filter nothing."""
-    known = request.app.state.query_names.get(operation)
-    unknown = sorted(set(request.query_params) - known) if known is not None else []
-    if unknown:
-        accepted = ", ".join(sorted(known)) or "none"
-        message = f"{unknown[0]}: unknown query parameter; accepted: {accepted}"
-        raise Problem(400, message, errors=[FieldError(field=unknown[0], message=message)])
+    """Refuse what would have no effect, or another: unknown names, second values, nulls."""
+    known = request.app.state.query_parameters.get(operation)
+    if known is None:
+        return
+    for name in sorted(set(request.query_params)):
+        if name not in known:
+            accepted = ", ".join(sorted(known)) or "none"
+            raise _refused(name, f"unknown query parameter; accepted: {accepted}")
+        values, schema = request.query_params.getall(name), known[name]
+        if len(values) > 1:
+            raise _refused(name, "given more than once; accepted: one value")
+        if values == ["null"] and (schema.get("type") != "string" or "format" in schema):
+            raise _refused(name, "null; accepted: a value, or leave it out")
+        if schema.get("format") == "date-time" and not TIME.fullmatch(values[0]):
+            raise _refused(name, "not a time with its zone; accepted: 2026-12-01T00:00:00Z")
+
+
+def _refused(name: str, reason: str) -> Problem:
+    message = f"{name}: {reason}"
+    return Problem(400, message, errors=[FieldError(field=name, message=message)])
 
 
 async def before_request(request: Request[Any, Any, Any]) -> None:

@@ -95,7 +95,16 @@ def test_filters_in_any_order(filled: Client, query: dict[str, str], names: list
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [("sort=size", "sort"), ("created_from=yesterday", "created_from"), ("stale=maybe", "stale")],
+    [
+        ("sort=size", "sort"),
+        ("created_from=yesterday", "created_from"),
+        ("created_from=0.5", "created_from"),
+        ("created_from=2026-12-01T00:00:00", "created_from"),
+        ("created_from=null", "created_from"),
+        ("limit=null", "limit"),
+        ("limit=2&limit=3", "limit"),
+        ("stale=maybe", "stale"),
+    ],
 )
 def test_what_is_no_filter_is_refused(filled: Client, query: str, field: str) -> None:
     problem = check(filled.get(f"{PATH}?{query}"), 400)

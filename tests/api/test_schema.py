@@ -2,7 +2,9 @@
 
 Exemptions, each with its reason:
 - A cursor that looks like one is a 400 all the same: it has to be one that the query returned.
+- Lines sent as bytes have to be lines of JSON, which no schema of bytes says.
 - A write without If-Match is a 428 (RFC 6585), which the check of missing headers does not know.
+- A body over the limit is a 413, which is a refusal the check of invalid data does not know.
 - Texts with NUL are not generated: a NUL is a 400, which a schema cannot say of free documents.
 - Valid data may meet 404, 409, 412, 422 or 428: they depend on what is stored, on which ids the
   catalogues know and on what fits, which no schema can say.
@@ -26,10 +28,15 @@ CONFIG = """
 expected-statuses = [400, 401, 403, 406, 415, 422, 428]
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", 304, 404, 409, 412, 422, 428]
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429]
 [generation]
 allow-x00 = false
 [[operations]]
-include-name = ["GET /v1/scenarios", "GET /v1/comparisons", "GET /v1/measurements"]
+include-name = [
+  "GET /v1/scenarios", "GET /v1/comparisons", "GET /v1/measurements", "GET /v1/jobs",
+  "GET /v1/changes", "GET /v1/workspace/lines", "POST /v1/workspace/lines",
+]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
 """
 SHORT, LONG = 8, 120
