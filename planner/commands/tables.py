@@ -67,7 +67,9 @@ def make_table(
         for start in range(1, STARTS + 1):
             try:
                 with executors.chosen(cores, cluster) as (executor, in_flight):
-                    summary = write_table(request, output, executor, progress, in_flight)
+                    summary = write_table(
+                        request, output, executor, progress, in_flight, shares_disk=cluster is None
+                    )
                 break
             except BrokenExecutor:  # a process died: its parts are missing, the others are not
                 if start == STARTS:

@@ -2,8 +2,8 @@
 
 A directory holds `_manifest.jsonl` and one file for every part, `model=ID/KEY.parquet`. A file is
 there whole or not at all, and the manifest names it after that: a run that was cut off goes on with
-the parts that are missing. Parts are made by workers that hold nothing, and written by the process
-that asks: workers need no directory in common.
+the parts that are missing. Parts are made by workers that hold nothing. Workers that share the disk
+write what they made; for others the process that asks does, and they need no directory in common.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -92,13 +93,15 @@ def write_table(
     progress: Progress | None = None,
     in_flight: int = IN_FLIGHT,
     part_rows: int = PART_ROWS,
+    shares_disk: bool = False,
 ) -> TableSummary:
     """Write what is missing of a table into a directory, and return what is there.
 
-    `executor` makes parts elsewhere, `in_flight` at a time; `progress` is called after each. The
-    files are the same bit for bit whoever makes them. Raises OtherTable where the directory holds
-    another table, NoArrow without the extra `tables`, and what an executor raises that lost its
-    workers: what is finished then stays finished.
+    `executor` makes parts elsewhere, `in_flight` at a time, and writes them too where it
+    `shares_disk` with this process; `progress` is called after each. The files are the same bit for
+    bit whoever makes them. Raises OtherTable where the directory holds another table, NoArrow
+    without the extra `tables`, and what an executor raises that lost its workers: what is finished
+    then stays finished.
     """
     arrow()
     start, editions = time.perf_counter(), current_editions()
@@ -111,8 +114,9 @@ def write_table(
             summary = summary.with_part(record)
     if progress:
         progress(summary)
-    for part, made in _made(list(parts.values()), editions, executor, in_flight):
-        record = _stored(directory, part, made)
+    make = partial(store_part, directory) if executor is None or shares_disk else make_part
+    for part, made in _made(make, list(parts.values()), editions, executor, in_flight):
+        record = made if isinstance(made, PartRecord) else _stored(directory, part, made)
         manifest.add(record)
         elapsed = time.perf_counter() - start
         summary = replace(summary.with_part(record, made=1), seconds=elapsed)
@@ -128,6 +132,9 @@ class MadePart:
     data: bytes
     rows: int
     errors: int
+
+
+Make = Callable[[TablePart, Editions], MadePart | PartRecord]
 
 
 def make_part(part: TablePart, editions: Editions) -> MadePart:
@@ -160,6 +167,11 @@ def make_part(part: TablePart, editions: Editions) -> MadePart:
     return MadePart(data.getvalue(), rows, errors)
 
 
+def store_part(directory: Path, part: TablePart, editions: Editions) -> PartRecord:
+    """Make a part and write its file; raises OtherEditions."""
+    return _stored(directory, part, make_part(part, editions))
+
+
 def _metadata(part: TablePart, editions: Editions) -> dict[str, str]:
     return {
         "planner.format": str(FORMAT),
@@ -171,20 +183,20 @@ def _metadata(part: TablePart, editions: Editions) -> dict[str, str]:
 
 
 def _made(
-    parts: list[TablePart], editions: Editions, executor: Executor | None, in_flight: int
-) -> Iterator[tuple[TablePart, MadePart]]:
+    make: Make, parts: list[TablePart], editions: Editions, executor: Executor | None, most: int
+) -> Iterator[tuple[TablePart, MadePart | PartRecord]]:
     """Yield parts as they are made, those that are done first first."""
     if executor is None:
         for part in parts:
-            yield part, make_part(part, editions)
+            yield part, make(part, editions)
         return
     waiting = iter(parts)
-    running: dict[Future[MadePart], TablePart] = {}
+    running: dict[Future[MadePart | PartRecord], TablePart] = {}
     try:
         while True:
             for part in waiting:
-                running[executor.submit(make_part, part, editions)] = part
-                if len(running) >= in_flight:
+                running[executor.submit(make, part, editions)] = part
+                if len(running) >= most:
                     break
             if not running:
                 return

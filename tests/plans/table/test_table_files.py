@@ -125,10 +125,29 @@ def test_a_run_that_was_cut_off_goes_on_without_redoing(
     assert write(tmp_path / "cut").made == 0
 
 
-def test_any_executor_makes_the_same_bits(tmp_path: Path, whole: Path) -> None:
+@pytest.mark.parametrize("shares_disk", [True, False])
+def test_any_executor_makes_the_same_bits(tmp_path: Path, whole: Path, shares_disk: bool) -> None:
     with ThreadPoolExecutor(3) as pool:
-        write(tmp_path, executor=pool, in_flight=4)
+        summary = write(tmp_path, executor=pool, in_flight=4, shares_disk=shares_disk)
     assert contents(tmp_path) == contents(whole)
+    assert summary.bytes == sum(map(len, contents(tmp_path).values()))
+    assert [path.name for path in tmp_path.rglob(".*")] == []  # nothing unfinished
+
+
+@pytest.mark.parametrize("shares_disk", [True, False])
+def test_who_writes_is_who_has_the_disk(tmp_path: Path, shares_disk: bool) -> None:
+    """A worker without a directory in common gets no path, and gives the bytes of a file."""
+    calls: list[tuple[Any, ...]] = []
+
+    class Noting(ThreadPoolExecutor):
+        def submit(self, work: Any, /, *args: Any, **named: Any) -> Any:
+            calls.append((work, *args))
+            return super().submit(work, *args, **named)
+
+    with Noting(1) as pool:
+        write(tmp_path, executor=pool, shares_disk=shares_disk)
+    with_path = [str(tmp_path) in repr(call) for call in calls]
+    assert with_path == [shares_disk] * 6
 
 
 class Recording(Executor):
