@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from litestar import Litestar, Request, Router
-from litestar._openapi.plugin import OpenAPIPlugin
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.enums import ScopeType
@@ -31,7 +30,7 @@ from api.jobs.service import Jobs
 from api.jobs.workshop import open_services
 from api.measurements.controllers import MeasurementController
 from api.measurements.service import MeasuredRuns
-from api.openapi import complete, openapi_config, swagger_files
+from api.openapi import document_of, openapi_config, swagger_files
 from api.page.controllers import ROUTES as PAGES
 from api.page.controllers import page_files
 from api.page.service import Pages
@@ -87,12 +86,15 @@ class Application(Litestar):
         await self.gate(inner, scope, receive, send)
 
 
-def create_app(settings: Settings | None = None) -> Application:
-    """Return the service; it opens (and on SQLite makes) its store when it starts."""
+def create_app(settings: Settings | None = None, agents: bool = True) -> Application:
+    """Return the service; it opens (and on SQLite makes) its store when it starts.
+
+    Without `agents` it has no /mcp, whose package takes long to import.
+    """
     settings = settings or Settings()
     log.configure(settings.log_level)
     metrics = Metrics()
-    tools, beside = agent_routes(settings)
+    tools, beside = agent_routes(settings) if agents else ([], [])
     app = Application(
         route_handlers=[*CONTROLLERS, _importer(settings), swagger_files(), page_files(), *tools],
         lifespan=[_store, *beside],
@@ -110,9 +112,7 @@ def create_app(settings: Settings | None = None) -> Application:
         openapi_config=openapi_config(version(), settings),
     )
     app.gate = Gate(settings, _allowed_methods(app), metrics.observe)
-    schema = app.plugins.get(OpenAPIPlugin).provide_openapi_schema()
-    complete(app, schema)
-    app.state.query_parameters = query_parameters(schema)
+    app.state.query_parameters = query_parameters(document_of(app, settings.keys_required))
     return app
 
 

@@ -88,7 +88,7 @@ async def _local(jobs: int) -> AsyncIterator[httpx.AsyncClient]:
     local = {"host": "127.0.0.1", "auth": "auto", "allowed_hosts": [], "log_level": "error"}
     settings = load_settings(**local, lane_jobs=jobs)
     bring_up(settings)
-    app = create_app(settings.model_copy(update={"auto_migrate": False}))
+    app = create_app(settings.model_copy(update={"auto_migrate": False}), agents=False)
     async with app.lifespan():
         transport = httpx.ASGITransport(app)  # type: ignore[arg-type]  # the same protocol
         async with httpx.AsyncClient(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.openapi.complete import complete
+from api.openapi.complete import document_of
 from api.openapi.pages import openapi_config, swagger_files
 
-__all__ = ["complete", "openapi_config", "swagger_files"]
+__all__ = ["document_of", "openapi_config", "swagger_files"]

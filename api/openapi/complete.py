@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from litestar import Litestar
+from litestar._openapi.plugin import OpenAPIPlugin
 from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 from pydantic import BaseModel
@@ -47,9 +48,24 @@ BINARY = {"type": "string", "format": "binary"}
 PLACE_HEADER = {"description": "path of what was made", "schema": {"type": "string"}}
 
 
-def complete(app: Litestar, document: Schema) -> None:
-    """Complete the document in place."""
-    handlers = {handler.operation_id: handler for handler in _handlers(app)}
+_DOCUMENTS: dict[tuple[bool, frozenset[str]], Schema] = {}
+"""Completed documents by whether keys are required and by their operations: making one is most of
+the time an application takes to be made."""
+
+
+def document_of(app: Litestar, keys_required: bool) -> Schema:
+    """Return the completed document of an application, which serves it from now on."""
+    plugin = app.plugins.get(OpenAPIPlugin)
+    handlers = {str(handler.operation_id): handler for handler in _handlers(app)}
+    key = keys_required, frozenset(handlers)
+    if key not in _DOCUMENTS:
+        _DOCUMENTS[key] = plugin.provide_openapi_schema()
+        _complete_document(_DOCUMENTS[key], handlers)
+    plugin._openapi_schema = _DOCUMENTS[key]
+    return _DOCUMENTS[key]
+
+
+def _complete_document(document: Schema, handlers: dict[str, HTTPRouteHandler]) -> None:
     wanted: list[tuple[Model, JsonSchemaMode]] = [(ProblemDetails, "serialization")]
     for handler in handlers.values():
         wanted += [(model, "validation") for model in [_body(handler)] if model]

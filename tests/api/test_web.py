@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from api.scenarios.differences import MOST, differences
 from api.settings import Settings
-from api.web.accept import CSV, JSON, MARKDOWN, choose, query_names
+from api.web.accept import CSV, JSON, MARKDOWN, choose, query_parameters
 from api.web.body import is_model, read, refuse_nul
 from api.web.cursor import decode, encode
 from api.web.gate import Gate, _proxy_id
@@ -124,7 +124,7 @@ def test_query_parameters_of_operations() -> None:
                 "get": {
                     "operationId": "list",
                     "parameters": [
-                        {"name": "limit", "in": "query"},
+                        {"name": "limit", "in": "query", "schema": {"type": "integer"}},
                         {"name": "If-None-Match", "in": "header"},
                     ],
                 },
@@ -132,7 +132,7 @@ def test_query_parameters_of_operations() -> None:
             }
         }
     }
-    assert query_names(document) == {"list": frozenset({"limit"}), "add": frozenset()}
+    assert query_parameters(document) == {"list": {"limit": {"type": "integer"}}, "add": {}}
 
 
 @pytest.mark.parametrize(
