@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from importlib.metadata import version
 from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
 from pydantic import ValidationError
@@ -22,20 +23,30 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 def server() -> MCPServer[Any]:
     """Return a server that answers the tools."""
-    made: MCPServer[Any] = MCPServer(
+    return MCPServer(
         name="decode-planner",
         title="LLM decode capacity planner",
         instructions=INSTRUCTIONS,
         version=version("decode-planner"),
         log_level="WARNING",
+        tools=list(_tools()),
     )
+
+
+@cache
+def _tools() -> tuple[Tool, ...]:
     hints = ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
-    for name, function in TOOLS.items():
-        text = inspect.cleandoc(function.__doc__ or "")
-        made.add_tool(answering(function), name=name, description=text, annotations=hints)
-    return made
+    return tuple(
+        Tool.from_function(
+            answering(function),
+            name=name,
+            description=inspect.cleandoc(function.__doc__ or ""),
+            annotations=hints,
+        )
+        for name, function in TOOLS.items()
+    )
 
 
 def answering(function: Callable[..., Answered]) -> Callable[..., Answered]:
