@@ -159,8 +159,15 @@ COMMANDS = [
 ]
 
 
+REFITS = "planner validate --choices"
+"""Fits the calibration again for each fold: minutes."""
+
+
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(c, marks=pytest.mark.slow) if c.strip() == REFITS else c for c in COMMANDS],
+)
 def test_the_readmes_commands_work(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     for place, value in reversed(PLACES.items()):
         command = command.replace(place, value)
