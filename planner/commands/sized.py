@@ -24,9 +24,9 @@ def print_sized(result: Recommendation) -> None:
     print_verdict(sized_verdict(sized))
     _print_named(sized)
     if sized.options:
-        print_table(HEADINGS, [_row(option) for option in sized.options], title="front")
+        print_table(HEADINGS, [_row(option) for option in sized.options], "front", LEGEND)
     if sized.nearest is not None:
-        print_table(HEADINGS, [_row(sized.nearest.option)], title="nearest")
+        print_table(HEADINGS, [_row(sized.nearest.option)], "nearest", LEGEND)
     _print_costs(result)
     _print_simulated(sized)
     refused = sized.refused[:MOST_REFUSED]
@@ -86,7 +86,7 @@ def _print_named(sized: Sized) -> None:
 HEADINGS = (
     "gpu",
     "engine",
-    "weights/kv",
+    "formats",
     "replicas",
     "GPUs",
     "80%",
@@ -94,12 +94,14 @@ HEADINGS = (
     "TTFT",
     "TPOT",
     "per GPU",
-    "batch/GPU",
     "$/month",
     "$/M out",
-    "$/M in",
     "J/tok",
     "binds",
+)
+LEGEND = (
+    "formats: of weights and KV cache; 80%: band of GPUs needed; holds: probability that the "
+    "limits hold; per GPU: output tokens/s"
 )
 
 
@@ -111,18 +113,16 @@ def _row(option: SizedOption) -> tuple[str, ...]:
     return (
         option.gpu + (" (announced)" if option.status == "announced" else ""),
         option.engine or "–",
-        f"{option.weights}/{option.kv}",
+        option.weights if option.kv == option.weights else f"{option.weights}/{option.kv}",
         f"{option.replicas}{apart}×{split}" + (f" +{option.drafts} draft" if option.drafts else ""),
         str(option.gpus),
         band(count),
         percent(option.probability),
         seconds(option.ttft_s.p50),
         seconds(option.tpot_s.p50),
-        scaled(option.output_tokens_per_s_per_gpu, "tok/s"),
-        number(option.batch_per_gpu),
+        number(option.output_tokens_per_s_per_gpu),
         "–" if money is None else f"{money.usd_per_month:,.0f}",
         number(money.usd_per_million_output_tokens if money else None),
-        number(money.usd_per_million_input_tokens if money else None),
         number(energy.joules_per_output_token if energy else None),
         option.binds,
     )
