@@ -16,7 +16,8 @@ from planner.models.reader import ConfigError
 from planner.models.spec import ModelSpec, Note
 
 _DATA = Path(__file__).parent / "data"
-
+NEAREST = 3
+"""Ids that the refusal of an unknown one names [-]."""
 
 _UNCHECKED = (
     "the fields of this model were recalled from memory and nobody has checked them against a"
@@ -71,15 +72,23 @@ def get_model(name: str | Mapping[str, Any], *, local: bool = True) -> ModelSpec
     if not isinstance(name, str) or not name.strip():
         raise UnknownModel("model: expected a catalogue id, a path or a config object")
     name = name.strip()
+    known = catalogued(name)
+    if known is not None:
+        return known
     matches = _names().get(name.lower(), ())
-    if len({_index()["aliases"].get(match, match) for match in matches}) == 1:
-        return _catalogued(matches[0])
     if matches:
         raise UnknownModel(f"model: {name!r} is ambiguous; accepted: {', '.join(matches)}")
     if local and (name.lower().endswith((".json", ".gguf")) or Path(name).is_dir()):
         return _import_path(name)
     nearest = ", ".join(_nearest(name))
     raise UnknownModel(f"model: unknown model {name!r}; nearest: {nearest}")
+
+
+def catalogued(name: str) -> ModelSpec | None:
+    """Return the model of a catalogue id in any case; None where there is none, or several."""
+    matches = _names().get(name.lower(), ())
+    networks = {_index()["aliases"].get(match, match) for match in matches}
+    return _catalogued(matches[0]) if len(networks) == 1 else None
 
 
 def _inline(config: Mapping[str, Any]) -> ModelSpec:
@@ -118,16 +127,20 @@ def _catalogued(model_id: str) -> ModelSpec:
 
 
 def _nearest(name: str) -> list[str]:
-    """Return the three ids most like `name`, by id or by name without organisation."""
+    """Return the ids most like `name`, by id or by name without organisation."""
     lowered = name.lower()
     short = lowered.rpartition("/")[2]
     names = _names()
     from difflib import get_close_matches  # only a refusal needs it
 
-    close = get_close_matches(short, [n for n in names if "/" not in n], n=6, cutoff=0.3)
-    close += get_close_matches(lowered, list(names), n=50, cutoff=0.0)
-    nearest = dict.fromkeys(model_id for match in close for model_id in names[match][:1])
-    return list(nearest)[:3]
+    nearest: dict[str, None] = {}
+    for cutoff in (0.6, 0.3, 0.0):  # the higher, the sooner most names are passed over
+        close = get_close_matches(short, [n for n in names if "/" not in n], n=6, cutoff=cutoff)
+        close += get_close_matches(lowered, list(names), n=50, cutoff=cutoff)
+        nearest |= dict.fromkeys(model_id for match in close for model_id in names[match][:1])
+        if len(nearest) >= NEAREST:
+            break
+    return list(nearest)[:NEAREST]
 
 
 def list_models(

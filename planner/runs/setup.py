@@ -13,6 +13,7 @@ from planner.engines.names import engine_names, spellings
 from planner.engines.setting_columns import settings_of
 from planner.hw import Accelerator, Link, UnsupportedFormat, get_accelerator
 from planner.models import get_model
+from planner.models.catalogue import catalogued
 from planner.models.spec import ModelSpec
 from planner.precision import Format, UnknownFormat, get_format
 from planner.runs.harness import harness_of
@@ -93,10 +94,9 @@ def find_model(row: Row) -> ModelSpec:
     stem = config.rpartition("/")[2].removesuffix(".json").replace("--", "/", 1)
     name = row.inputs["model"]
     for candidate in (stem, name, STORED.sub("", name)):
-        try:
-            return get_model(candidate)
-        except ValueError:
-            continue
+        spec = catalogued(candidate)
+        if spec is not None:
+            return spec
     return get_model(name)
 
 
@@ -141,11 +141,8 @@ def as_stored(spec: ModelSpec, stated: str) -> tuple[ModelSpec, str | None, tupl
         return spec, None, ()
     short = spec.id.rpartition("/")[2]
     for ending in PUBLISHED.get(word, ()):
-        try:
-            published = get_model(short + ending)
-        except ValueError:
-            continue
-        if _holds(published, stated):
+        published = catalogued(short + ending)
+        if published is not None and _holds(published, stated):
             return published, None, ()
     try:
         return spec, get_format(stated).id, ()

@@ -11,6 +11,7 @@ import pytest
 
 from planner import models
 from planner.models import UnknownModel, describe, get_model, list_models
+from planner.models.catalogue import catalogued
 from planner.models.huggingface import import_config
 from tests.models.configs import LLAMA, LLAMA_PARAMS, llama
 
@@ -67,6 +68,7 @@ def test_an_alias_keeps_its_own_format() -> None:
         ("lama-3.1-70b-instruct", "meta-llama/Llama-3.1-70B-Instruct"),
         ("deepseek-ai/DeepSeek-V33", "deepseek-ai/DeepSeek-V3"),
         ("qwen3-32", "Qwen/Qwen3-32B"),
+        ("deepseek-v3.7", "deepseek-ai/DeepSeek-V3.1"),
         ("zzz", ""),
     ],
 )
@@ -77,6 +79,16 @@ def test_unknown_names_tell_the_nearest(name: str, nearest: str) -> None:
     assert message.startswith(f"model: unknown model {name!r}; nearest: ")
     assert nearest in message
     assert len(message.split("nearest: ")[1].split(", ")) == 3
+
+
+@pytest.mark.parametrize("name", ["qwen/qwen3-32b", "QWEN3-32B", "Qwen/Qwen3-32B"])
+def test_a_catalogued_name_is_the_model_it_names(name: str) -> None:
+    assert catalogued(name) is get_model("Qwen/Qwen3-32B")
+
+
+@pytest.mark.parametrize("name", ["", "qwen3-23b", "model.json", "."])
+def test_what_is_not_catalogued_is_no_model_and_no_path(name: str) -> None:
+    assert catalogued(name) is None
 
 
 @pytest.mark.parametrize("name", ["", "   ", 7, None])
