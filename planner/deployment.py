@@ -278,7 +278,7 @@ def _deployed(
             *spec.notes,
             *step.notes,
             *_domain_note(accelerator, sharding, nodes),
-            *memory_notes(spec, sharding, memory, options.settings, options.kv),
+            *memory_notes(spec, sharding, formats, memory, options.settings, options.kv),
             *condition_notes(spec, conditions),
             *_figure_notes(accelerator, step, sharding),
             *support_notes(engine, options.engine_version, accelerator),

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from planner.engines.memory import Memory
+from planner.engines.profiles import engines
 from planner.engines.settings import MemorySettings
+from planner.models.parts import Formats
 from planner.models.spec import ModelSpec, Note
 from planner.precision import get_format
 from planner.step.parallel import Sharding
 
 
 def memory_notes(
-    spec: ModelSpec, sharding: Sharding, memory: Memory, settings: MemorySettings, kv: str | None
+    spec: ModelSpec,
+    sharding: Sharding,
+    formats: Formats,
+    memory: Memory,
+    settings: MemorySettings,
+    kv: str | None,
 ) -> tuple[Note, ...]:
     """Return the notes on settings, and on what was assumed of the memory."""
     notes = (
         _encoder(spec, sharding, memory),
         _layout(spec, memory, kv),
+        _cache_format(spec, formats, memory, kv),
         _length(memory),
         _pool(memory, settings),
         _offload(settings),
@@ -45,6 +53,26 @@ def _layout(spec: ModelSpec, memory: Memory, kv: str | None) -> Note | None:
         "cache_layout",
         f"kv: {memory.engine.name} keeps the cache of {spec.model_type} as {own} by default; some "
         f"versions and devices take 16 bits, which kv=bf16 says",
+    )
+
+
+def _cache_format(spec: ModelSpec, formats: Formats, memory: Memory, kv: str | None) -> Note | None:
+    """Narrow weights beside which one engine keeps a narrow cache, and another does not."""
+    engine, brings_scales = memory.engine, spec.quantization.kv is not None
+    if kv is not None or engine.id == "neutral" or brings_scales:
+        return None
+    if spec.model_type in engine.kv_by_type:
+        return None
+    somewhere = {name for one in engines().values() for name in one.kv_by_weights}
+    narrow = sorted({one.id for one in formats.weights.values()} & somewhere)
+    if not narrow:
+        return None
+    other = "bf16" if narrow[0] in engine.kv_by_weights else "fp8"
+    return Note(
+        "assumed_cache_format",
+        f"kv: {engine.name} keeps the cache as {formats.kv.id} beside {' and '.join(narrow)} "
+        "weights, as the checkpoint brings no scales of a cache (assumed); "
+        f"kv={other} says otherwise",
     )
 
 

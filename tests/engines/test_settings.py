@@ -253,3 +253,31 @@ def test_columns_of_rows_give_settings() -> None:
     )
     with pytest.raises(InvalidSetting, match=r"^memory_fraction: '1.5'"):
         settings_of({"gpu_memory_utilization": "1.5"})
+
+
+FP8 = "Qwen/Qwen3-32B-FP8"
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "text"),
+    [
+        # vLLM and SGLang take 8 bits from a cache's scales alone, TensorRT-LLM from its weights.
+        (FP8, {"engine": "vllm"}, "vLLM keeps the cache as bf16 beside fp8_block weights"),
+        (FP8, {"engine": "sglang"}, "SGLang keeps the cache as bf16"),
+        (FP8, {"engine": "trtllm"}, "TensorRT-LLM keeps the cache as fp8"),
+        ("Qwen/Qwen3-32B", {"engine": "vllm", "weights": "fp8"}, "kv=fp8 says otherwise"),
+        (FP8, {"engine": "vllm", "kv": "bf16"}, None),
+        (FP8, {}, None),
+        ("Qwen/Qwen3-32B", {"engine": "vllm"}, None),
+        # Its config.json has kv_cache_quant_algo FP8: scales come with it.
+        ("nvidia/Llama-3.1-70B-Instruct-FP8", {"engine": "vllm", "tp": 2}, None),
+        ("deepseek-ai/DeepSeek-V3.2", {"engine": "vllm", "tp": 16}, None),
+    ],
+)
+def test_a_cache_format_that_weights_do_not_decide_is_noted(
+    model: str, changes: dict[str, Any], text: str | None
+) -> None:
+    answer = plan(Scenario(model=model, gpu="h100-sxm5", batch=1, context=4096, **changes))
+    notes = [note.text for note in answer.notes if note.code == "assumed_cache_format"]
+    assert len(notes) == (text is not None)
+    assert text is None or text in notes[0]
