@@ -45,7 +45,7 @@ OPTIONS = (
     click.option("--headroom", type=float, help="Capacity beyond the last window's; 0.2."),
     click.option("--spare-replicas", type=int, help="Replicas beside, in each pool: 1 for N + 1."),
     click.option("--growth-per-month", type=float, help="0.1 for 10%."),
-    click.option("--months", type=int, help="Months of growth told."),
+    click.option("--months", type=int, help="Months of growth to answer."),
     click.option("--ttft-ms", type=float, help="Limit on TTFT [ms]."),
     click.option("--tpot-ms", type=float, help="Limit on TPOT [ms]."),
     click.option("--e2e-ms", type=float, help="Limit on a whole request [ms]."),

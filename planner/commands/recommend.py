@@ -103,7 +103,7 @@ def command(
 
     With --isl, --osl and a load (--users, --concurrency, --requests-per-s), or with what there is
     (--gpus, --usd-per-month), every option is searched. Without lengths, the batch to run on each
-    accelerator at a context is told; prompts do not count there.
+    accelerator at a context is the answer; prompts do not count there.
     """
     from planner.plans import executors
     from planner.plans.recommend import RecommendationRequest, recommend

@@ -74,7 +74,7 @@ def band_chart(options: Sequence[SizedOption]) -> Spec:
     x = {"field": "gpus", "type": "quantitative", "title": "GPUs", "scale": {"zero": False}}
     tooltip = [
         word("option", "option"),
-        value("gpus", "GPUs told", ",d"),
+        value("gpus", "GPUs", ",d"),
         value("least", "needed at p10", ",d"),
         value("median", "needed at p50", ",d"),
         value("most", "needed at p90", ",d"),
@@ -82,8 +82,15 @@ def band_chart(options: Sequence[SizedOption]) -> Spec:
     return picture(
         "band",
         "GPUs of each option (bar across), and where the number needed lies with 80% (line, median "
-        "as a circle)",
+        "as a circle; dashed where no number is enough at p90)",
         [
+            layer(
+                "unbounded",
+                {"type": "rule", "strokeWidth": 4, "strokeDash": [6, 4], "color": BLUE}
+                | {"opacity": 0.5},
+                {"y": y, "x": {**x, "field": "least"}, "x2": {"value": "width"}}
+                | {"tooltip": tooltip},
+            ),
             layer(
                 "needed",
                 {"type": "rule", "strokeWidth": 4, "color": BLUE, "opacity": 0.5},
@@ -100,12 +107,16 @@ def band_chart(options: Sequence[SizedOption]) -> Spec:
                 {"y": y, "x": x, "tooltip": tooltip},
             ),
         ],
-        {"options": rows, "needed": [row for row in rows if row["most"] is not None]},
+        {
+            "options": rows,
+            "needed": [row for row in rows if row["most"] is not None],
+            "unbounded": [row for row in rows if row["most"] is None and row["least"] is not None],
+        },
     ) | {"height": 60 + 40 * len(rows)}
 
 
 def band_rows(options: Sequence[SizedOption]) -> list[dict[str, Any]]:
-    """Return the GPUs told and needed of each option; an end that no number meets is null."""
+    """Return the GPUs that each option has and needs; an end that no number meets is null."""
     return [
         {
             "option": f"{number:>2}. {one.gpus}× {one.gpu}, {one.engine or 'no engine'}",

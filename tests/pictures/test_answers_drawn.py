@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import planner.pictures.files as drawing
 from planner.pictures.accuracy import BAND, accuracy_chart
-from planner.pictures.choices import choices_chart, front_of, sparkline
+from planner.pictures.choices import band_chart, choices_chart, front_of, sparkline
 from planner.pictures.comparison import pareto_chart, waterfall_chart, waterfall_rows
 from planner.pictures.files import NoRenderer, browser_module, write
 from planner.pictures.kernels import kernels_chart, placed_rows, typed_rows
@@ -25,6 +25,7 @@ from planner.pictures.style import PALETTE, Spec
 from planner.plans.batches import Option
 from planner.plans.compare import Comparison, ComparisonRequest, compare
 from planner.plans.compare.answers import Attribution, Contribution, FieldChange
+from planner.plans.sized import GpuCount, SizedOption
 from planner.scenario import Scenario
 from planner.step.placement import place
 from planner.step.typed import typed_kernel
@@ -146,6 +147,25 @@ def option(tpot_ms: float, rate: float, gpu: str = "g") -> Option:
     interval = SimpleNamespace(p50=tpot_ms / 1e3)
     one = SimpleNamespace(gpu=gpu, tp=1, batch=8, tpot_s=interval, tokens_per_s_per_gpu=rate)
     return cast("Option", one)
+
+
+def test_a_band_without_an_end_is_drawn_to_the_edge() -> None:
+    """16 GPUs of which 8 to 60 are needed; 20 of which no number is enough at p90."""
+    ends = ((16, 8, 16, 60), (20, 20, None, None))
+    options = [
+        SizedOption.model_construct(
+            gpu="h100-sxm5", engine=None, gpus=gpus, gpus_needed=GpuCount(p10=p10, p50=p50, p90=p90)
+        )
+        for gpus, p10, p50, p90 in ends
+    ]
+    spec = band_chart(options)
+    drawn = spec["datasets"]
+    assert [row["gpus"] for row in drawn["options"]] == [16, 20]
+    assert [row["most"] for row in drawn["needed"]] == [60]
+    assert [row["least"] for row in drawn["unbounded"]] == [20]
+    (edge,) = (one for one in spec["layer"] if one["data"]["name"] == "unbounded")
+    assert edge["encoding"]["x2"] == {"value": "width"}
+    valid(spec)
 
 
 def test_the_front_of_choices() -> None:
