@@ -8,7 +8,30 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import log
 
-from planner.accuracy.holdout import Held
+from planner.accuracy.holdout import REQUEST, Held, error
+from planner.accuracy.tables import flows
+
+DIFFER = {
+    "split": ("tp", "pp", "attention_dp", "moe_ep", "gpus"),
+    "engine": ("engine", "engine_version"),
+    "weight format": ("weight_format",),
+    "accelerator": ("gpu",),
+}
+"""Columns in which the options of a choice may differ, by what is chosen."""
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "split, engine or format": (*DIFFER["split"], *DIFFER["engine"], *DIFFER["weight format"]),
+    "split alone": DIFFER["split"],
+    "engine alone": DIFFER["engine"],
+    "format alone": DIFFER["weight format"],
+}
+"""Columns in which the options of a group on one accelerator may differ, by what is chosen."""
+
+WIDEST = "split, engine or format"
+"""The kind of groups whose options differ in all that is chosen on an accelerator."""
+
+LOAD = ("model", "gpu", "isl", "osl", "concurrency", "speculative", "source")
+"""Columns in which the runs of such a group agree."""
 
 LIMITS_MS = (10.0, 15.0, 20.0, 30.0, 50.0, 100.0)
 """Limits on TPOT that choices are made under [ms]."""
@@ -77,16 +100,8 @@ def reached_by(options: Sequence[Held]) -> tuple[Held, float]:
     return chosen, measured_rate(chosen) / max(map(measured_rate, options))
 
 
-DIFFER = {
-    "split": ("tp", "pp", "attention_dp", "moe_ep", "gpus"),
-    "engine": ("engine", "engine_version"),
-    "weight format": ("weight_format",),
-    "accelerator": ("gpu",),
-}
-"""Columns in which the options of a choice may differ, by what is chosen."""
-
 SAME = ("model", "isl", "osl", "concurrency", "source")
-"""Columns in which runs at the same load agree."""
+"""Columns in which runs at the same load agree, on any accelerator."""
 
 
 def ratios(rows: Sequence[Held], of: str) -> list[float]:
@@ -106,3 +121,28 @@ def ratios(rows: Sequence[Held], of: str) -> list[float]:
         pairs = combinations(range(len(members)), 2)
         differences += [off[i] - off[j] for i, j in pairs if option[i] != option[j]]
     return differences
+
+
+def groups(rows: Sequence[Held], kind: str) -> dict[tuple[str, ...], list[Held]]:
+    """Return rows by all that their group agrees in, groups of two different options at least."""
+    free = KINDS[kind]
+    fixed = (*LOAD, *(name for name in KINDS[WIDEST] if name not in free))
+    members: dict[tuple[str, ...], list[Held]] = defaultdict(list)
+    for held in rows:
+        members[tuple(held.row.inputs.get(name, "") for name in fixed)].append(held)
+    return {
+        key: runs
+        for key, runs in members.items()
+        if len({tuple(held.row.inputs.get(name, "") for name in free) for held in runs}) > 1
+    }
+
+
+def answered(held: Held) -> bool:
+    """Return whether both times of a run were measured and predicted."""
+    return error(held, REQUEST) is not None
+
+
+def chosen(rows: Sequence[Held]) -> list[Held]:
+    """Return the option that predictions choose of every group of runs that do not queue."""
+    runs = [held for held in rows if flows(held) and answered(held)]
+    return [reached_by(members)[0] for members in groups(runs, WIDEST).values()]

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from planner.accuracy.choice import measured_rate, rate_per_gpu
-from planner.accuracy.holdout import (
+from planner.accuracy.holdout import NEAR, REQUEST, USER, Held, Holdout
+from planner.accuracy.intervals import (
+    ENDS,
     HIGH,
     LOW,
-    NEAR,
     QUANTITIES,
-    USER,
-    Held,
-    Holdout,
-    error,
+    Ends,
+    deciding,
+    errors_by_fold,
+    further,
     source_interval,
 )
 from planner.accuracy.tables import errors_of, flows, sound
-from planner.roofline import Array
+from planner.roofline import Array, Bools
 
 CLASSES = {**NEAR, "engine": "an engine never measured", "vendor": "a vendor never measured"}
 """What a case is of where its rows are left out, by way of leaving out."""
@@ -30,10 +30,27 @@ HEAD = f"""\
 
 Share of left-out rows inside their 80% interval, when the interval is taken from the other folds
 of the same class (target 75% to 87%); that of output tokens/s follows from those of TTFT and TPOT.
-p10 and p90 are the {LOW:.1%} and {HIGH:.1%} quantiles of left-out errors, because folds differ.
-Runs that do not queue. A set-up of a user's own is asked for without the habits of its source; its
-interval is made of the other sources. A vendor never measured has decode rows alone: serving rows
-of all but a few are of one vendor.
+Runs that do not queue.
+
+A fold is what was left out together, and is off together. The interval of a further one is made of
+two draws: an offset from the medians of the folds, by their rows, and what rows differ by from
+the median of their fold. As folds are a sample, offsets are widened by √((1 + 1/K)·K/(K − 1)),
+with K the number of folds of equal size that they are worth. p10 and p90 are the {LOW:.1%} and
+{HIGH:.1%} quantiles of the sum. Nothing in it was chosen by class.
+
+* A vendor never measured has decode rows alone (serving rows of all but a few are of one vendor),
+  and of two vendors one is left when the other is left out, which says nothing of the way a further
+  one is off: the interval is as wide either way, the {HIGH - LOW:.0%} quantile of what the other
+  vendor's rows are off by.
+* An answer about an engine, a vendor or a set-up never measured takes the wider of this interval
+  and that of its accelerator's class.
+"""
+
+
+SOURCES = """\
+A set-up of a user's own is asked for without the habits of its source. It is a draw from sources
+and not from their runs, of which one source published most, so that every source counts alike in
+its interval (random effects, Student's t), which is then wider than the runs of that one need.
 """
 
 
@@ -41,84 +58,87 @@ def intervals_checked(holdout: Holdout, held: Mapping[str, Sequence[Held]]) -> s
     """Return the section on intervals: the share of rows inside, by class and quantity."""
     lines = [HEAD, "| class | quantity | mode | rows | inside |", "|---|---|---|---|---|"]
     for way, near in CLASSES.items():
-        left_out = list(held.get(way) or holdout.held(way))
+        left_out, ends = list(held.get(way) or holdout.held(way)), ENDS.get(way, further)
         for mode in sorted({h.mode for h in left_out}):
-            for name in ("tpot_ms", "ttft_ms", "value"):
+            for name in ("tpot_ms", "ttft_ms", REQUEST, "value"):
                 rows = [h for h in left_out if h.mode == mode and (flows(h) or sound(h))]
+                if name == REQUEST:
+                    rows = deciding(rows)
                 count = len(errors_of(rows, name, lambda _: True))
-                share = covered(rows, name)
+                share = covered(rows, name, ends)
                 if count and share is not None:
                     lines.append(f"| {near} | {name} | {mode} | {count} | {share:.0%} |")
         serving = [h for h in left_out if flows(h)]
-        if (share := covered_rates(serving)) is not None:
+        if (share := covered_rates(serving, ends)) is not None:
             lines.append(f"| {near} | output tokens/s | serving | {len(serving)} | {share:.0%} |")
+    lines.append("")
     of_users = [h for h in holdout.held(USER) if flows(h)]
+    lines += [SOURCES, "| quantity | runs | of all runs | sources alike |", "|---|---|---|---|"]
     for names in QUANTITIES.values():
-        if (share := covered_sources(of_users, names[0])) is not None:
-            cells = f"{names[0]} | serving | {len(of_users)} | {share:.0%}"
-            lines.append(f"| a set-up of one's own | {cells} |")
+        if shares := covered_sources(of_users, names[0]):
+            of_all, alike = shares
+            lines.append(f"| {names[0]} | {len(of_users)} | {of_all:.0%} | {alike:.0%} |")
     return "\n".join([*lines, ""])
 
 
-def covered_sources(rows: Sequence[Held], name: str) -> float | None:
-    """Return the share of runs inside the interval that the sources of the others make [-].
+def covered_sources(rows: Sequence[Held], name: str) -> tuple[float, float] | None:
+    """Return the share of runs inside the interval that the other sources make [-].
 
-    None for less than three sources, of which no two are left to make one.
+    Of all runs, and with every source counting alike, as it does where the interval is made. None
+    for less than three sources, of which no two are left to make one.
     """
-    inside: list[bool] = []
-    for fold in sorted({held.fold for held in rows}):
+    folds = errors_by_fold(rows, (name,))
+    inside: list[Bools] = []
+    for fold, errors in folds.items():
         pair = source_interval([held for held in rows if held.fold != fold], name)
         if not pair:
             return None
         low, high = np.log(pair)
-        own = [e for h in rows if h.fold == fold and (e := error(h, name)) is not None]
-        inside += [bool(low <= e <= high) for e in own]
-    return float(np.mean(inside)) if inside else None
+        inside.append((errors >= low) & (errors <= high))
+    if not inside:
+        return None
+    alike = float(np.mean([one.mean() for one in inside]))
+    return float(np.concatenate(inside).mean()), alike
 
 
-def covered(rows: Sequence[Held], name: str) -> float | None:
-    """Return the share of rows inside the interval of a quantity [-]; None for a single fold."""
-    folds = _folds(rows, (name,))
+def covered(rows: Sequence[Held], name: str, ends: Ends = further) -> float | None:
+    """Return the share of rows inside the interval that the other folds make [-].
+
+    None for a single fold.
+    """
+    folds = errors_by_fold(rows, (name,))
     if len(folds) < 2:
         return None
-    inside = []
+    inside: list[bool] = []
     for fold, errors in folds.items():
-        low, high = _interval(folds, fold)[:, 0]
-        inside += ((errors[:, 0] >= low) & (errors[:, 0] <= high)).tolist()
+        low, high = ends(without(folds, fold))
+        inside += ((errors >= low) & (errors <= high)).tolist()
     return float(np.mean(inside))
 
 
-def covered_rates(rows: Sequence[Held]) -> float | None:
+def covered_rates(rows: Sequence[Held], ends: Ends = further) -> float | None:
     """Return the share of rows whose output tokens/s are inside the interval that follows from
     those of TTFT and TPOT [-]; None for a single fold.
     """
-    folds = _folds(rows, ("ttft_ms", "tpot_ms"))
-    if len(folds) < 2:
+    times = [errors_by_fold(rows, (name,)) for name in ("ttft_ms", "tpot_ms")]
+    if len(times[0]) < 2:
         return None
-    bounds = {fold: np.exp(_interval(folds, fold)) for fold in folds}
+    bounds = {
+        fold: np.exp(np.stack([ends(without(folds, fold)) for folds in times], axis=1))
+        for fold in times[0]
+    }
     inside = []
     for held in rows:
         fast, slow = bounds[held.fold]
-        times = held.prediction.values
+        values = held.prediction.values
         low, high = (
-            rate_per_gpu(held.row.inputs, times["ttft_ms"] * ttft, times["tpot_ms"] * tpot)
+            rate_per_gpu(held.row.inputs, values["ttft_ms"] * ttft, values["tpot_ms"] * tpot)
             for ttft, tpot in (slow, fast)
         )
         inside.append(low <= measured_rate(held) <= high)
     return float(np.mean(inside))
 
 
-def _folds(rows: Sequence[Held], names: Sequence[str]) -> dict[str, Array]:
-    """Log errors of quantities by fold, shape (row, quantity)."""
-    folds: dict[str, list[list[float]]] = defaultdict(list)
-    for held in rows:
-        values = [e for name in names if (e := error(held, name)) is not None]
-        if len(values) == len(names):
-            folds[held.fold].append(values)
-    return {fold: np.array(errors) for fold, errors in folds.items()}
-
-
-def _interval(folds: dict[str, Array], fold: str) -> Array:
-    """Ends of the interval of a fold, from the others; shape (end, quantity)."""
-    others = np.concatenate([errors for other, errors in folds.items() if other != fold])
-    return np.asarray(np.quantile(others, [LOW, HIGH], axis=0))
+def without(folds: Mapping[str, Array], fold: str) -> list[Array]:
+    """Return the errors of all folds but one."""
+    return [errors for other, errors in folds.items() if other != fold]

@@ -4,38 +4,33 @@ Runs of one model on one accelerator under one load form a group where they diff
 or format. Of these the one with the most predicted tokens/s per GPU is chosen; what it was measured
 at is compared with the best of the group. For a demand of `REPLICAS` of it, the number of GPUs with
 its 80% interval is worked out as `recommend` does, and compared with the number that its measured
-throughput implies. Intervals are those of the other folds, as `coverage` has them.
+throughput implies. The interval is that of a request's time, made of the other folds: for a choice
+of what was chosen there, for all options and runs of all runs there.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.accuracy.choice import CLOSE, measured_rate, predicted_rate, reached_by
-from planner.accuracy.holdout import HIGH, LOW, Held, error
+from planner.accuracy.choice import (
+    CLOSE,
+    answered,
+    groups,
+    measured_rate,
+    predicted_rate,
+    reached_by,
+)
+from planner.accuracy.coverage import without
+from planner.accuracy.holdout import Held
+from planner.accuracy.intervals import QUANTITIES, deciding, errors_by_fold, further
 from planner.accuracy.tables import flows
 from planner.plans.curves import Curve
 from planner.plans.sizing import Sizing, Wanted
 from planner.plans.uncertainty import ENDS, Spread
-
-SPLIT = ("tp", "pp", "attention_dp", "moe_ep", "gpus")
-ENGINE = ("engine", "engine_version")
-FORMAT = ("weight_format",)
-LOAD = ("model", "gpu", "isl", "osl", "concurrency", "speculative", "source")
-"""Columns in which the runs of a group agree."""
-
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "split, engine or format": (*SPLIT, *ENGINE, *FORMAT),
-    "split alone": SPLIT,
-    "engine alone": ENGINE,
-    "format alone": FORMAT,
-}
-"""Columns in which the options of a group may differ, by what is chosen."""
 
 REPLICAS = 100
 """Replicas that the demand takes as predicted; of 20, rounding alone holds 4% of runs more [-]."""
@@ -71,48 +66,31 @@ class Summary:
 
 def decisions(rows: Sequence[Held], kind: str) -> list[Decision]:
     """Return the choice in every group of left-out serving runs that do not queue."""
-    runs = [held for held in rows if flows(held) and answered(held)]
-    spreads = spreads_of(runs)
+    runs = flowing(rows)
+    spreads = spreads_of(deciding(runs), runs)
     return [_decision(members, spreads) for members in groups(runs, kind).values()]
 
 
-def groups(rows: Sequence[Held], kind: str) -> dict[tuple[str, ...], list[Held]]:
-    """Return rows by all that their group agrees in, groups of two different options at least."""
-    free = KINDS[kind]
-    fixed = (*LOAD, *(n for n in KINDS["split, engine or format"] if n not in free))
-    members: dict[tuple[str, ...], list[Held]] = defaultdict(list)
-    for held in rows:
-        members[tuple(held.row.inputs.get(name, "") for name in fixed)].append(held)
-    return {
-        key: runs
-        for key, runs in members.items()
-        if len({tuple(held.row.inputs.get(name, "") for name in free) for held in runs}) > 1
-    }
-
-
-def answered(held: Held) -> bool:
-    """Return whether both times of a run were measured and predicted."""
-    return all(error(held, name) is not None for name in ("ttft_ms", "tpot_ms"))
+def flowing(rows: Sequence[Held]) -> list[Held]:
+    """Return the serving runs that do not queue and are answered."""
+    return [held for held in rows if flows(held) and answered(held)]
 
 
 def _decision(members: Sequence[Held], spreads: Mapping[str, Spread]) -> Decision:
-    chosen, reached = reached_by(members)
-    held = holds(chosen, spreads.get(chosen.fold))
+    choice, reached = reached_by(members)
+    held = holds(choice, spreads.get(choice.fold))
     return Decision(options=len(members), reached=reached, held=held)
 
 
-def spreads_of(rows: Sequence[Held]) -> dict[str, Spread]:
-    """Return the 80% intervals of TTFT and TPOT of every fold, from the errors of the others."""
-    errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for held in rows:
-        ttft, tpot = (error(held, name) for name in ("ttft_ms", "tpot_ms"))
-        if ttft is not None and tpot is not None:
-            errors[held.fold].append((ttft, tpot))
+def spreads_of(rows: Sequence[Held], runs: Sequence[Held]) -> dict[str, Spread]:
+    """Return the 80% intervals of every fold of runs, from the errors of rows of the others."""
+    columns = [errors_by_fold(rows, QUANTITIES[name]) for name in ("ttft", "tpot", "request")]
     spreads: dict[str, Spread] = {}
-    for fold in errors if len(errors) > 1 else ():
-        others = np.array([e for name, rest in errors.items() if name != fold for e in rest])
-        low, high = np.exp(np.quantile(others, [LOW, HIGH], axis=0)).tolist()
-        spreads[fold] = Spread(ttft=(low[0], high[0]), tpot=(low[1], high[1]))
+    for fold in {held.fold for held in runs}:
+        others = [without(errors, fold) for errors in columns]
+        if all(others):
+            low, high = np.exp([further(errors) for errors in others]).T.tolist()
+            spreads[fold] = Spread(*zip(low, high, strict=True))
     return spreads
 
 
@@ -162,8 +140,8 @@ def summary(rows: Sequence[Held], kind: str) -> Summary | None:
     made = decisions(rows, kind)
     if not made:
         return None
-    runs = [held for held in rows if flows(held) and answered(held)]
-    spreads = spreads_of(runs)
+    runs = flowing(rows)
+    spreads = spreads_of(runs, runs)
     members = [held for group in groups(runs, kind).values() for held in group]
     reached = np.array([one.reached for one in made])
     return Summary(
@@ -179,8 +157,8 @@ def summary(rows: Sequence[Held], kind: str) -> Summary | None:
 
 def every_run_held(rows: Sequence[Held]) -> float:
     """Return the share of all runs whose interval on GPUs holds the measured number [-]."""
-    runs = [held for held in rows if flows(held) and answered(held)]
-    spreads = spreads_of(runs)
+    runs = flowing(rows)
+    spreads = spreads_of(runs, runs)
     return _share([holds(held, spreads.get(held.fold)) for held in runs])
 
 

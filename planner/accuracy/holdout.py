@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from zlib import crc32
 
 import numpy as np
-from scipy.stats import t as student
 
 from planner.calibration.intervals import NEARNESS, SERVING
 from planner.calibration.subject import Subject, accelerator_tags
@@ -195,142 +192,28 @@ class HeldSample:
     datasheet: Array
 
 
-LOW, HIGH = 0.075, 0.925
-"""Quantiles of the left-out errors that make an 80% interval: folds differ, so that the tenth and
-ninetieth percentile of other folds hold 75% of a fold's rows [-]."""
-
-UNSEEN_VENDOR = 1.5
-"""Factor on the width of the interval of a vendor of which a mode measured nothing (assumption: the
-families that can be left out are of one vendor, so that this width cannot be checked) [-]."""
-
-FEWEST = 30
-"""Rows below which a class takes the next nearer class's interval, widened [-]."""
-
-WIDER = 1.25
-"""Factor on the width of an interval borrowed from a nearer class [-]."""
+REQUEST = "request_ms"
+"""Time of a whole request, from its first token and those between: what rates follow from."""
 
 
 def error(held: Held, name: str) -> float | None:
     """Return log(measured time/predicted time) of a row's quantity, or None without both."""
-    measured, predicted = held.row.measured.get(name), held.prediction.values.get(name)
+    measured, predicted = (
+        _time(held.row, values, name) for values in (held.row.measured, held.prediction.values)
+    )
     if not measured or not predicted:
         return None
     log_error = float(np.log(measured / predicted))
     return -log_error if held.row.inputs.get("metric") == "decode_tokens_per_s" else log_error
 
 
-def intervals(rows: Sequence[Held]) -> dict[str, Any]:
-    """Return the intervals of the calibration file.
-
-    `rows` are held out in all ways of `NEAR`, by source and by vendor.
-    """
-    factors: dict[str, Any] = {}
-    for quantity, names in QUANTITIES.items():
-        factors[quantity] = {}
-        for mode in sorted({held.mode for held in rows}):
-            classes: dict[str, list[float]] = {}
-            for by, near in NEAR.items():
-                errors = [
-                    e
-                    for held in rows
-                    if held.by == by and held.mode == mode and _sound(held)
-                    for name in names
-                    if (e := error(held, name)) is not None
-                ]
-                classes[near] = _quantiles(errors, list(classes.values()))
-            classes = {near: pair for near, pair in classes.items() if pair}
-            if classes:
-                factors[quantity][mode] = classes
-    return {
-        "coverage": _coverage(rows),
-        "factors": factors,
-        "engines": _engines(rows),
-        "unseen_vendor": UNSEEN_VENDOR,
-        "sources": _of_sources([held for held in rows if held.by == USER]),
-        "vendors": _of_vendors([held for held in rows if held.by == "vendor"]),
-    }
+def _time(row: Row, values: Mapping[str, float], name: str) -> float | None:
+    if name != REQUEST:
+        return values.get(name)
+    start, step = values.get("ttft_ms"), values.get("tpot_ms")
+    return start + (float(row.inputs["osl"]) - 1.0) * step if start and step else None
 
 
-QUANTITIES = {"tpot": ("tpot_ms", "value"), "ttft": ("ttft_ms",)}
-"""Columns of rows by quantity."""
-
-
-def source_interval(rows: Sequence[Held], name: str) -> list[float]:
-    """Return the factors to p10 and p90 over sources left out; empty for less than two.
-
-    `rows` are asked for as a user would, who says nothing of a source's habits. A further source is
-    a draw from a normal distribution of which the k medians are a sample, and a run one from the
-    runs of a source: m ± t·√(τ²·(1 + 1/k) + w²), the predictive interval of random effects with
-    Student's t of k − 1 degrees (Higgins, Thompson, Spiegelhalter 2009).
-    """
-    errors: dict[str, list[float]] = defaultdict(list)
-    for held in rows:
-        if _sound(held) and (e := error(held, name)) is not None:
-            errors[held.fold].append(e)
-    if len(errors) < 2:
-        return []
-    medians = np.array([np.median(each) for each in errors.values()])
-    within = np.array([np.median(np.abs(np.array(f) - np.median(f))) for f in errors.values()])
-    variance = medians.var(ddof=1) * (1 + 1 / len(medians)) + ((MAD * within) ** 2).mean()
-    reach = float(student.ppf(0.9, len(medians) - 1) * np.sqrt(variance))
-    middle = float(medians.mean())
-    return [float(f"{np.exp(end):.4g}") for end in (middle - reach, middle + reach)]
-
-
-MAD = 1.4826
-"""Standard deviation over the median absolute deviation of a normal distribution [-]."""
-
-
-def _of_sources(rows: Sequence[Held]) -> dict[str, list[float]]:
-    pairs = {quantity: source_interval(rows, names[0]) for quantity, names in QUANTITIES.items()}
-    return {quantity: pair for quantity, pair in pairs.items() if pair}
-
-
-def _of_vendors(rows: Sequence[Held]) -> dict[str, dict[str, list[float]]]:
-    by_quantity: dict[str, dict[str, list[float]]] = {}
-    for quantity, names in QUANTITIES.items():
-        for mode in sorted({held.mode for held in rows}):
-            known = [held for held in rows if held.mode == mode and _sound(held)]
-            errors = [e for h in known for n in names if (e := error(h, n)) is not None]
-            if pair := _quantiles(errors, []):
-                by_quantity.setdefault(quantity, {})[mode] = pair
-    return by_quantity
-
-
-def _sound(held: Held) -> bool:
+def undoubted(held: Held) -> bool:
+    """Return whether a row counts for intervals: neither doubted nor queued."""
     return not held.doubt and held.row.remarks.get("queued") != "1"
-
-
-def _quantiles(errors: Sequence[float], nearer: Sequence[list[float]]) -> list[float]:
-    """Return the factors to p10 and p90; of a class with few rows, the next nearer's, wider."""
-    if len(errors) >= FEWEST:
-        low, high = np.exp(np.quantile(np.array(errors), [LOW, HIGH])).tolist()
-    elif nearer and nearer[-1]:
-        low, high = nearer[-1][0] ** WIDER, nearer[-1][1] ** WIDER
-    else:
-        return []
-    return [float(f"{low:.4g}"), float(f"{high:.4g}")]
-
-
-def _coverage(rows: Sequence[Held]) -> dict[str, Any]:
-    by_mode: dict[str, dict[str, set[str]]] = {}
-    for held in rows:
-        tags = held.subject.tags
-        names = ("pairs", "gpus", "families", "vendors")
-        mode = by_mode.setdefault(held.mode, {name: set() for name in names})
-        mode["pairs"].add(f"{tags['gpu']}|{tags['model']}")
-        mode["gpus"].add(tags["gpu"])
-        mode["families"].add(tags["family"])
-        mode["vendors"].add(tags["vendor"])
-    return {mode: {k: sorted(v) for k, v in sets.items()} for mode, sets in by_mode.items()}
-
-
-def _engines(rows: Sequence[Held]) -> dict[str, str]:
-    serving = {held.subject.tags["engine"] for held in rows if held.mode == SERVING}
-    others = {held.subject.tags["engine"]: held.mode for held in rows if held.mode != SERVING}
-    return {engine: mode for engine, mode in sorted(others.items()) if engine not in serving}
-
-
-def log_errors(rows: Sequence[Held], name: str) -> Array:
-    """Return the log errors of a quantity over rows that have it."""
-    return np.array([e for held in rows if (e := error(held, name)) is not None])

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from planner.accuracy.holdout import USER, Held, Holdout, error, source_interval
+from planner.accuracy.holdout import USER, Held, Holdout, error
+from planner.accuracy.intervals import source_interval
 from planner.accuracy.tables import errors_of, flows, serves, shares, stats, table
 
 QUANTITIES = (("tpot_ms", "TPOT"), ("ttft_ms", "TTFT"))

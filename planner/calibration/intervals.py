@@ -60,6 +60,8 @@ class Intervals:
     set-up of one's own may be off by, which is a draw from the set-ups of sources."""
     vendors: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
     """The same over runs of accelerators left out by vendor, by quantity and mode [-]."""
+    unseen_engines: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+    """The same over runs of engines left out, by quantity and mode [-]."""
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Intervals:
@@ -79,10 +81,8 @@ class Intervals:
             engines=content.get("engines", {}),
             unseen_vendor=content.get("unseen_vendor", 1.0),
             sources={name: (p[0], p[1]) for name, p in content.get("sources", {}).items()},
-            vendors={
-                name: {mode: (p[0], p[1]) for mode, p in modes.items()}
-                for name, modes in content.get("vendors", {}).items()
-            },
+            vendors=_by_mode(content.get("vendors", {})),
+            unseen_engines=_by_mode(content.get("unseen_engines", {})),
         )
 
     def mode(self, subject: Subject) -> str:
@@ -95,10 +95,14 @@ class Intervals:
 
         Under an engine of which no run is on record it is near to nothing, whatever the device.
         """
-        if never_measured(subject.tags.get("engine", "")):
+        if self._unseen_engine(subject):
             return NEARNESS[-1]
         coverage = self.coverage.get(self.mode(subject))
         return coverage.nearness(subject) if coverage else NEARNESS[-1]
+
+    def measures(self, quantity: str, subject: Subject) -> bool:
+        """Return whether a time was measured in the subject's own mode."""
+        return self.mode(subject) in self.factors.get(quantity, {})
 
     def borrowed(self, quantity: str, subject: Subject) -> bool:
         """Return whether a time was measured in other modes than the subject's alone."""
@@ -111,13 +115,13 @@ class Intervals:
         """Return the factors from a predicted time to its p10 and p90 [-].
 
         Those of serving, widened as for an unseen vendor, where the subject's mode has none. Never
-        narrower than over sources left out where the subject is no run of a source. A replica that
-        spans nodes is wider: no row of the fit does.
+        narrower than over engines or vendors left out where the subject's was never measured, nor
+        than over sources left out where it is no run of a source. A replica that spans nodes is
+        wider: no row of the fit does.
         """
         low, high = self._of_class(quantity, subject)
         if self.own_setup(subject):
-            least, most = self.sources.get(quantity, (1.0, 1.0))
-            low, high = min(low, least), max(high, most)
+            low, high = _widest((low, high), self.sources.get(quantity))
         wider = UNSEEN_LEVEL if between_nodes else 1.0
         return low**wider, high**wider
 
@@ -126,11 +130,22 @@ class Intervals:
         return self.mode(subject) == SERVING and not subject.tags.get("source")
 
     def described(self, subject: Subject) -> str:
-        """Return the class of a subject, and whether sources left out set its least width."""
+        """Return the class of a subject, and which others left out set its least width."""
+        floors = [
+            name
+            for name, holds in (
+                ("a source", self.sources and self.own_setup(subject)),
+                ("an engine", self.unseen_engines and self._unseen_engine(subject)),
+            )
+            if holds
+        ]
         near = self.nearness(subject)
-        if not (self.sources and self.own_setup(subject)):
+        if not floors:
             return near
-        return f"{near}, and not narrower than those of a source left out"
+        return f"{near}, and not narrower than those of {' or '.join(floors)} left out"
+
+    def _unseen_engine(self, subject: Subject) -> bool:
+        return never_measured(subject.tags.get("engine", ""))
 
     def _of_class(self, quantity: str, subject: Subject) -> tuple[float, float]:
         mode = self.mode(subject)
@@ -139,8 +154,24 @@ class Intervals:
         borrowed = self.borrowed(quantity, subject)
         classes = self.factors.get(quantity, {}).get(SERVING if borrowed else mode, {})
         low, high = classes.get(self.nearness(subject), (1.0, 1.0))
+        if self._unseen_engine(subject):
+            low, high = _widest((low, high), self.unseen_engines.get(quantity, {}).get(mode))
         if subject.tags["vendor"] in self.coverage[mode].vendors and not borrowed:
             return low, high
-        least, most = low**self.unseen_vendor, high**self.unseen_vendor
-        unseen = self.vendors.get(quantity, {}).get(mode, (1.0, 1.0))
-        return min(least, unseen[0]), max(most, unseen[1])
+        unseen = self.vendors.get(quantity, {}).get(mode)
+        if unseen is None:
+            return low**self.unseen_vendor, high**self.unseen_vendor
+        return _widest((low, high), unseen)
+
+
+def _widest(pair: tuple[float, float], other: tuple[float, float] | None) -> tuple[float, float]:
+    """The interval that holds both."""
+    low, high = other or pair
+    return min(pair[0], low), max(pair[1], high)
+
+
+def _by_mode(content: Mapping[str, Any]) -> dict[str, dict[str, tuple[float, float]]]:
+    return {
+        name: {mode: (pair[0], pair[1]) for mode, pair in modes.items()}
+        for name, modes in content.items()
+    }

@@ -78,7 +78,8 @@ def command(
 
 
 def _fit(output: Path | None) -> None:
-    from planner.accuracy.holdout import NEAR, USER, Holdout, intervals
+    from planner.accuracy.holdout import NEAR, USER, Holdout
+    from planner.accuracy.intervals import intervals
     from planner.calibration.table import EDITION
     from planner.fitting.refit import refit_committed
 
@@ -86,7 +87,7 @@ def _fit(output: Path | None) -> None:
         refit = refit_committed()
     with busy("Predicting rows left out"):
         holdout = Holdout(refit)
-        left_out = [one for by in (*NEAR, USER, "vendor") for one in holdout.held(by)]
+        left_out = [one for by in (*NEAR, USER, "engine", "vendor") for one in holdout.held(by)]
         content = refit.content | {"intervals": intervals(left_out)}
     path = output or Path(f"calibration-{EDITION}.json")
     path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")

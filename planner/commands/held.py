@@ -32,7 +32,8 @@ Runs that do not queue, each by a fit that has not seen its model; mean times, |
 
 def print_choices(as_json: bool) -> None:
     """Print how well options of committed rows are chosen, each way of leaving out."""
-    from planner.accuracy.decisions import KINDS, every_run_held, summary
+    from planner.accuracy.choice import KINDS
+    from planner.accuracy.decisions import every_run_held, summary
     from planner.accuracy.holdout import Holdout
     from planner.fitting.refit import refit_committed
 

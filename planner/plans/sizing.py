@@ -124,8 +124,7 @@ class Sizing:
 
     def rate(self, clients: float, z: float = 0.0) -> float:
         """Return the requests per second of a replica with `clients` in flight [1/s]."""
-        start, step = self.spread.at(z)
-        whole_s = np.interp(clients, self.curve.clients, self.curve.e2e_s(start, step))
+        whole_s = np.interp(clients, self.curve.clients, self.spread.request_s(self.curve, z))
         return clients / float(whole_s)
 
     def replicas(self, z: float = 0.0) -> int | None:

@@ -1,7 +1,8 @@
 """How far off a time may be, as one number: its place z in the prediction's own uncertainty.
 
-A time's logarithm is taken as normal on either side of p50, through p10 and p90; TTFT and TPOT of a
-deployment are taken to be off together.
+A time's logarithm is taken as normal on either side of p50, through p10 and p90. TTFT and TPOT of a
+deployment are taken to be off together where limits are on them; rates follow from the time of a
+whole request, whose own interval is taken where it is known, as both are seldom off by as much.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from planner.deployment import Deployment
+from planner.plans.curves import Curve
 from planner.roofline import Array, Numeric
 
 STANDARD = NormalDist()
@@ -33,19 +35,32 @@ def probability(z: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Factors from p50 to p10 and p90 of TTFT and of TPOT [-]."""
+    """Factors from p50 to p10 and p90 of TTFT, of TPOT and of a request's whole time [-]."""
 
     ttft: tuple[float, float]
     tpot: tuple[float, float]
+    request: tuple[float, float] | None = None
+    """None where it follows from the other two."""
 
     @classmethod
     def of(cls, deployment: Deployment) -> Spread:
         """Return the factors of a deployment."""
-        return cls(deployment.interval("ttft"), deployment.interval("tpot"))
+        known = deployment.calibration.intervals.measures("request", deployment.subject)
+        return cls(
+            deployment.interval("ttft"),
+            deployment.interval("tpot"),
+            deployment.interval("request") if known else None,
+        )
 
     def at(self, z: Numeric) -> tuple[Array, Array]:
         """Return the factors on TTFT and TPOT at places z [-]."""
         return factor(self.ttft, z), factor(self.tpot, z)
+
+    def request_s(self, curve: Curve, z: float) -> Array:
+        """Return the time of a whole request at every load of a curve, z off p50 [s]."""
+        if self.request is None:
+            return curve.e2e_s(*self.at(z))
+        return curve.e2e_s() * factor(self.request, z)
 
 
 def factor(interval: tuple[float, float], z: Numeric) -> Array:

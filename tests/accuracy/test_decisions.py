@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from planner.accuracy import decisions as deciding
+from planner.accuracy.choice import KINDS, chosen, groups
 from planner.accuracy.decisions import (
     REPLICAS,
     Decision,
@@ -19,12 +19,12 @@ from planner.accuracy.decisions import (
     every_run_held,
     gpus_implied,
     gpus_needed,
-    groups,
     holds,
     spreads_of,
     summary,
 )
 from planner.accuracy.holdout import Held
+from planner.accuracy.intervals import deciding
 from planner.accuracy.schedules import (
     FEWEST,
     ROUNDS,
@@ -86,7 +86,7 @@ def test_runs_that_differ_in_one_thing_form_a_group() -> None:
         held(10, 10, concurrency="20"),
         held(10, 10, tp="8", source="other"),
     ]
-    sizes = {kind: sorted(map(len, groups(rows, kind).values())) for kind in deciding.KINDS}
+    sizes = {kind: sorted(map(len, groups(rows, kind).values())) for kind in KINDS}
     assert sizes == {
         "split, engine or format": [3],
         "split alone": [2],
@@ -121,11 +121,34 @@ def test_runs_that_queue_or_are_not_answered_are_left_out() -> None:
 def test_intervals_come_from_the_other_folds() -> None:
     """Fold b is 10% too fast everywhere, which is all that fold a knows, and the other way."""
     rows = [held(11, 10, "b") for _ in range(5)] + [held(10, 10, "a") for _ in range(5)]
-    spreads = spreads_of(rows)
+    spreads = spreads_of(rows, rows)
     assert spreads["a"].tpot == pytest.approx((1.1, 1.1))
     assert spreads["a"].ttft == pytest.approx((1.0, 1.0))
     assert spreads["b"].tpot == pytest.approx((1.0, 1.0))
-    assert spreads_of(rows[:5]) == {}
+    # 100 + 100·11 ms instead of 100 + 100·10.
+    assert spreads["a"].request == pytest.approx((12 / 11, 12 / 11))
+    assert spreads_of(rows[:5], rows[:5]) == {}
+
+
+def test_a_fold_without_errors_of_its_own_takes_those_of_all_others() -> None:
+    """Fold c chose nothing: both others make its interval, each twice as many as it needs."""
+    makers = [held(11, 10, "b"), held(10, 10, "a")]
+    spreads = spreads_of(makers, [*makers, held(10, 10, "c")])
+    assert sorted(spreads) == ["a", "b", "c"]
+    low, high = spreads["c"].tpot
+    assert low < 1.0 < 1.1 < high
+
+
+def test_a_request_is_made_of_what_is_chosen() -> None:
+    """Of each of three folds one of two is chosen; of two folds all four runs count."""
+    rows = [
+        held(ms, ms, fold, isl=fold, tp=tp)
+        for fold in "abc"
+        for ms, tp in ((10.0, "2"), (12.0, "4"))
+    ]
+    assert [one.row.inputs["tp"] for one in chosen(rows)] == ["2", "2", "2"]
+    assert deciding(rows) == chosen(rows)
+    assert deciding(rows[:4]) == rows[:4]
 
 
 EVEN = Spread(ttft=(0.8, 1.25), tpot=(0.8, 1.25))
@@ -135,6 +158,12 @@ def test_gpus_of_a_demand() -> None:
     """A hundred replicas of two GPUs as predicted; times 0.8 and 1.25 as long take 80 and 125."""
     low, middle, high = gpus_needed(held(10, 10), EVEN)
     assert (low, middle, high) == (80 * 2, REPLICAS * 2, 125 * 2)
+
+
+def test_gpus_follow_from_the_time_of_a_request_where_it_is_known() -> None:
+    """The two times are off by 20% and 25% alone, their sum by 10%: 90 and 110 of a hundred."""
+    whole = Spread(ttft=(0.8, 1.25), tpot=(0.8, 1.25), request=(0.9, 1.1))
+    assert gpus_needed(held(10, 10), whole) == (90 * 2, REPLICAS * 2, 110 * 2)
 
 
 @pytest.mark.parametrize(

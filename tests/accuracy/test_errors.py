@@ -43,18 +43,18 @@ from planner.runs.rows import Row
 def test_errors_by_hand(
     predicted: list[float], measured: list[float], median: float, mean: float, bias: float
 ) -> None:
-    found = errors(predicted, measured)
-    assert found.rows == len(predicted)
-    assert found.median == pytest.approx(median)
-    assert found.mean == pytest.approx(mean)
-    assert found.bias == pytest.approx(bias)
-    assert found.covered is None
+    result = errors(predicted, measured)
+    assert result.rows == len(predicted)
+    assert result.median == pytest.approx(median)
+    assert result.mean == pytest.approx(mean)
+    assert result.bias == pytest.approx(bias)
+    assert result.covered is None
 
 
 def test_the_ninetieth_percentile_is_interpolated() -> None:
     """Eleven errors of 0 to 100%: the tenth of them is 90%."""
-    found = errors([100 + 10 * i for i in range(11)], [100] * 11)
-    assert found.p90 == pytest.approx(0.9)
+    result = errors([100 + 10 * i for i in range(11)], [100] * 11)
+    assert result.p90 == pytest.approx(0.9)
     assert errors([1.0] * 4, [1.0] * 4, [True, True, False, True]).covered == 0.75
 
 
@@ -101,9 +101,9 @@ def held(
         "gpus": "2",
     }
     names = ("ttft_ms", "tpot_ms")
-    said = dict(zip(names, predicted or measured, strict=True))
+    times = dict(zip(names, predicted or measured, strict=True))
     row = Row(kind, known | inputs, dict(zip(names, measured, strict=True)), {"queued": queued})
-    prediction = Prediction(row="1", values=said, notes=())
+    prediction = Prediction(row="1", values=times, notes=())
     return Held(row, Subject({"mode": mode}), "gpu", fold, prediction, doubt)
 
 
@@ -169,10 +169,10 @@ def test_a_choice_is_judged_by_what_was_measured() -> None:
         held((100.0, 8.0), (100.0, 9.5)),
         held((100.0, 9.9), (100.0, 9.9)),
     ]
-    found = choices(rows)
-    assert {choice.limit_ms for choice in found} == {10.0, 15.0, 20.0, 30.0, 50.0, 100.0}
+    result = choices(rows)
+    assert {choice.limit_ms for choice in result} == {10.0, 15.0, 20.0, 30.0, 50.0, 100.0}
     reached = (100 + 100 * 8.0) / (100 + 100 * 9.0)
-    assert found[0] == Choice("m", "1000", "101", 10.0, 3, pytest.approx(reached))
+    assert result[0] == Choice("m", "1000", "101", 10.0, 3, pytest.approx(reached))
 
 
 def test_fewer_than_three_runs_are_no_choice() -> None:
@@ -215,9 +215,9 @@ def test_intervals_of_a_report() -> None:
 def test_refused_rows_are_listed_with_the_reason() -> None:
     rows = [held().row, held().row]
     predictions = [Prediction("1", {"tpot_ms": 10.0}, ()), Prediction("2", {}, ("gpu: unknown",))]
-    found = as_json(rows, predictions, report(rows, predictions))
-    assert (found["rows"], found["answered"]) == (2, 1)
-    assert found["refused"] == [{"row": "2", "note": "gpu: unknown"}]
+    result = as_json(rows, predictions, report(rows, predictions))
+    assert (result["rows"], result["answered"]) == (2, 1)
+    assert result["refused"] == [{"row": "2", "note": "gpu: unknown"}]
 
 
 def test_a_scatter_places_points_on_logarithmic_axes() -> None:
@@ -244,7 +244,8 @@ def test_coverage_of_sources_is_of_the_other_sources() -> None:
     """Two sources at 0, one at 50%: the pair makes an interval at 0, the others a wide one."""
     near = [held(fold=name) for name in ("a", "b") for _ in range(4)]
     far = [held(fold="c", predicted=(100.0, 15.0)) for _ in range(2)]
-    # Of the near ones each lies inside what 0 and log(1/1.5) make; the far ones outside a point.
-    assert covered_sources([*near, *far], "tpot_ms") == pytest.approx(8 / 10)
+    # Of the near ones each lies inside what 0 and log(1/1.5) make; the far ones outside a point:
+    # eight of ten runs, and two of three sources.
+    assert covered_sources([*near, *far], "tpot_ms") == pytest.approx((8 / 10, 2 / 3))
     assert covered_sources(near, "tpot_ms") is None
     assert covered_sources([], "tpot_ms") is None

@@ -18,7 +18,8 @@ import pytest
 import planner.accuracy.accuracy as section
 import planner.accuracy.remains as remaining
 from planner.accuracy.accuracy import WAYS, Report, report
-from planner.accuracy.holdout import FEWEST, NEAR, USER, Held, HeldSample, Holdout, intervals
+from planner.accuracy.holdout import NEAR, USER, Held, HeldSample, Holdout
+from planner.accuracy.intervals import FEWEST, intervals
 from planner.calibration.subject import Subject
 from planner.runs.predict import Prediction
 from planner.runs.rows import Row
@@ -273,20 +274,24 @@ def many(count: int, by: str, spread: float, **changes: Any) -> list[Held]:
 
 
 def test_intervals_of_the_calibration_file() -> None:
-    """Evenly within ±0.1 the 7.5 and 92.5% quantiles are ∓0.085: factors 0.9185 and 1.089.
+    """Evenly within ±0.1 the 7.5 and 92.5% quantiles are ∓0.08585, each of 101 rows standing in the
+    middle of its hundredth: factors 0.9177 and 1.090.
 
-    A class with fewer rows takes the next nearer's, 1.25 times as wide: ∓0.10625.
+    A class with fewer rows takes the next nearer's, 1.25 times as wide: ∓0.1073. Of 40 within ±0.2
+    85% are off by 0.1708 at most.
     """
     rows = [*many(101, "config", 0.1), *many(FEWEST - 1, "model", 0.9)]
     rows += many(50, "config", 3.0, queued="1")  # queues are of no interval
-    result = intervals([*rows, *many(40, "vendor", 0.2)])
+    result = intervals([*rows, *many(40, "vendor", 0.2), *many(101, "engine", 0.3)])
     classes = result["factors"]["tpot"]["serving"]
-    assert classes[NEAR["config"]] == pytest.approx([np.exp(-0.085), np.exp(0.085)], rel=1e-3)
-    wider = [np.exp(-0.10625), np.exp(0.10625)]
+    assert classes[NEAR["config"]] == pytest.approx([np.exp(-0.08585), np.exp(0.08585)], rel=1e-3)
+    wider = [np.exp(-0.1073), np.exp(0.1073)]
     assert classes[NEAR["model"]] == pytest.approx(wider, rel=1e-3)
     assert classes[NEAR["gpu"]][0] < classes[NEAR["model"]][0]
-    vendor = [np.exp(-0.17), np.exp(0.17)]
+    vendor = [np.exp(-0.1708), np.exp(0.1708)]
     assert result["vendors"]["tpot"]["serving"] == pytest.approx(vendor, rel=1e-3)
+    engine = [np.exp(-0.2575), np.exp(0.2575)]  # 0.3 · 0.8585
+    assert result["unseen_engines"]["tpot"]["serving"] == pytest.approx(engine, rel=1e-3)
     assert result["sources"] == {}
 
 
@@ -297,4 +302,4 @@ def test_what_a_calibration_covers() -> None:
     assert covered["bench"]["families"] == ["ada"]
     # llama.cpp was never measured serving; four rows are too few for an interval.
     assert result["engines"] == {"llama.cpp": "bench"}
-    assert result["factors"] == {"tpot": {}, "ttft": {}}
+    assert result["factors"] == {"tpot": {}, "ttft": {}, "request": {}}

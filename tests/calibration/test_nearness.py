@@ -133,6 +133,57 @@ def test_coverage_from_near_to_far() -> None:
     assert Coverage(nothing, nothing, nothing, nothing).nearness(subject()) == DATASHEET
 
 
+@pytest.mark.parametrize(
+    ("tags", "factors"),
+    [
+        # The wider end of either: nothing is on record of LMDeploy, on an H200 or elsewhere.
+        ({"engine": "lmdeploy"}, (0.25, 5.0)),
+        ({"engine": "lmdeploy", "gpu": "h200"}, (0.25, 5.0)),
+        ({"engine": "vllm"}, (0.9, 1.1)),
+    ],
+)
+def test_an_engine_never_measured_is_no_surer_than_one_left_out(
+    tags: dict[str, str], factors: tuple[float, float]
+) -> None:
+    known = replace(INTERVALS, unseen_engines={"tpot": {"serving": (0.5, 5.0)}})
+    assert known.of_case("tpot", subject(**tags)) == pytest.approx(factors)
+    words = known.described(subject(**tags))
+    assert ("an engine left out" in words) is (tags["engine"] == "lmdeploy")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "vendor", "factors"),
+    [
+        # Of its class 0.25 to 4; of vendors left out 0.5 to 6: the wider end of either.
+        ("x", "other", (0.25, 6.0)),
+        ("x", "nvidia", (0.25, 4.0)),
+    ],
+)
+def test_a_vendor_never_measured_is_no_surer_than_one_left_out(
+    gpu: str, vendor: str, factors: tuple[float, float]
+) -> None:
+    known = replace(INTERVALS, vendors={"tpot": {"serving": (0.5, 6.0)}})
+    case = subject(gpu=gpu, family="x/hbm", vendor=vendor)
+    assert known.of_case("tpot", case) == pytest.approx(factors)
+
+
+def test_which_times_were_measured_in_a_mode() -> None:
+    assert INTERVALS.measures("ttft", subject())
+    assert not INTERVALS.measures("ttft", subject(mode="bench"))
+    assert not INTERVALS.measures("request", subject())
+
+
+def test_floors_are_named_together() -> None:
+    """A user's own set-up under an engine of which nothing is on record."""
+    known = replace(
+        INTERVALS, unseen_engines={"tpot": {}, "ttft": {}} | {"tpot": {"serving": (0.5, 5.0)}}
+    )
+    known = replace(known, sources={"tpot": (0.2, 6.0)})
+    own = subject(engine="lmdeploy", source="")
+    assert known.described(own).endswith("those of a source or an engine left out")
+    assert known.of_case("tpot", own) == (0.2, 6.0)
+
+
 def test_an_engine_without_any_run_is_near_to_nothing() -> None:
     """No run of LMDeploy is on record, on whatever device."""
     assert INTERVALS.nearness(subject(engine="lmdeploy")) == DATASHEET

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.accuracy.holdout import Held, source_interval
+from planner.accuracy.holdout import Held
+from planner.accuracy.intervals import source_interval
 from planner.calibration import shipped
 from planner.calibration.subject import Subject
 from planner.fitting.committed import committed_rows
@@ -33,11 +34,11 @@ def test_habits_are_those_of_a_benchmark_and_engine() -> None:
 
 
 def test_a_user_asks_with_mean_lengths_and_says_no_source() -> None:
-    asked = as_a_user_asks(row("public nightly benchmark"))
+    user = as_a_user_asks(row("public nightly benchmark"))
     # Drawn evenly from 0.8 to 1 of the nominal length.
-    assert (asked.inputs["isl"], asked.inputs["osl"]) == ("900", "450")
-    assert harness_of(asked).tuned is False
-    assert setup(asked).deployment.subject.tags["setup"] == "default"
+    assert (user.inputs["isl"], user.inputs["osl"]) == ("900", "450")
+    assert harness_of(user).tuned is False
+    assert setup(user).deployment.subject.tags["setup"] == "default"
     assert setup(row("vendor run")).deployment.subject.tags["setup"] == "tuned"
 
 

@@ -104,6 +104,23 @@ def test_a_pessimistic_time_needs_more_replicas() -> None:
     assert wide.most(Z90).clients == pytest.approx(2.0)
 
 
+def test_a_rate_follows_from_the_time_of_a_request() -> None:
+    """4 clients of 2.4 s a request: at p90 0.8 + 2.5 s of its parts, or 1.1 times 2.4 s."""
+    parts = sizing(WIDE, "requests_per_s", 10)
+    assert parts.rate(4.0, Z90) == pytest.approx(4 / 3.3)
+    whole = sizing(Spread((0.5, 2.0), (0.8, 1.25), (0.9, 1.1)), "requests_per_s", 10)
+    assert whole.rate(4.0, Z90) == pytest.approx(4 / (1.1 * 2.4))
+    assert whole.rate(4.0, -Z90) == pytest.approx(4 / (0.9 * 2.4))
+    assert whole.rate(4.0) == pytest.approx(4 / 2.4)
+
+
+def test_limits_are_on_the_parts_of_a_request() -> None:
+    """Whatever its whole time, the first token is late at twice its time: 0.4 s of 2 clients."""
+    whole = sizing(Spread((0.5, 2.0), (0.8, 1.25), (0.9, 1.1)), "requests_per_s", 10, ttft=0.4)
+    assert whole.most(Z90).clients == pytest.approx(2.0)
+    assert whole.times_s(Z90)["ttft"] == pytest.approx(2.0 * CURVE.ttft_s)
+
+
 def test_the_probability_that_replicas_suffice() -> None:
     wide = sizing(WIDE, "concurrency_in_all", 40, ttft=0.4)
     held = [wide.holds(n) for n in (4, 5, 10, 20, 80)]
