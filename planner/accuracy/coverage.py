@@ -30,7 +30,8 @@ HEAD = f"""\
 
 Share of left-out rows inside their 80% interval, when the interval is taken from the other folds
 of the same class (target 75% to 87%); that of output tokens/s follows from those of TTFT and TPOT.
-Runs that do not queue.
+request_ms is the time of a whole request, of options that are chosen where they are of three folds
+at least: the number of GPUs follows from it. Runs that do not queue.
 
 A fold is what was left out together, and is off together. The interval of a further one is made of
 two draws: an offset from the medians of the folds, by their rows, and what rows differ by from
