@@ -25,6 +25,7 @@ from planner.fitting.committed import FITTING
 from planner.fitting.kernel_rows import COLUMNS
 from planner.hw import get_accelerator
 from planner.precision import get_format
+from planner.step.parallel import Collective
 
 GPUS = {
     "a100_sxm": "a100-sxm4-80gb",
@@ -42,6 +43,8 @@ FORMATS = {
     "w4a8_mxfp4_mxfp8": "mxfp4",
 }
 PER_SET = 48
+BLACKWELL = ("b200_sxm", "gb200")
+"""Where engines run other kernels by default than those of Hopper (SGLang: FlashInfer's)."""
 
 Line = dict[str, object]
 Sample = tuple[tuple[str, ...], list[Line], float]
@@ -95,7 +98,11 @@ def moe(r: dict[str, str]) -> list[Line] | None:
     )
     if r["distribution"] != "balanced" or tp > 8 or ep > 16 or tokens > 16384:
         return None
-    if r["moe_dtype"] == "w4a16_mxfp4" and r["gpu"] in ("b200_sxm", "gb200"):
+    if r["gpu"] in BLACKWELL and (
+        r["moe_dtype"] == "w4a16_mxfp4" or r["kernel_source"] == "sglang_fused_moe_triton"
+    ):
+        return None
+    if r["kernel_source"].endswith(("situ_as_silu", "nongated")):
         return None
     name = FORMATS.get(r["moe_dtype"], r["moe_dtype"])
     pairs = tokens * topk / ep
@@ -180,7 +187,7 @@ def collective(r: dict[str, str]) -> list[Line] | None:
     if size < 4096 or size > 256e6 or (r["impl"] == "NCCL" and r["op"] == "all_reduce"):
         return None
     op = {"alltoall": "all_to_all"}.get(r["op"], r["op"])
-    wire = size * (ranks - 1) / ranks * (2 if op == "all_reduce" else 1)
+    wire = float(Collective(op, 1, ranks, size).wire_bytes(1.0))
     return [
         {
             "kind": op,
@@ -227,14 +234,13 @@ def deepep(r: dict[str, str]) -> list[Line] | None:
 
 
 FIRST = {
-    "moe": moe,
     "gemm": gemm,
     "attention_decode": attention_decode,
     "attention_prefill": attention_prefill,
     "mla_decode": mla_decode,
     "collectives": collective,
 }
-MORE = {"mla_prefill": mla_prefill, "deepep": deepep}
+MORE = {"moe": moe, "mla_prefill": mla_prefill, "deepep": deepep}
 
 
 def gpu(r: dict[str, str]) -> str:
@@ -303,10 +309,26 @@ def states(source: Path) -> Iterator[Sample]:
         yield key, [line], sum(times.values()) / 1e3
 
 
+ENOUGH = PER_SET // 2
+"""Samples of a version that supersede those of older ones [-]."""
+
+
+def superseded(sets: Mapping[tuple[str, ...], list[Sample]]) -> list[tuple[str, ...]]:
+    """Return the sets of mixtures of experts that a newer version of the engine makes old."""
+    versions: dict[tuple[str, ...], list[tuple[bool, str, tuple[str, ...]]]] = defaultdict(list)
+    for key, members in sets.items():
+        *alike, version, _ = key
+        if key[0] == "moe":
+            versions[tuple(alike)].append((len(members) >= ENOUGH, version, key))
+    return [key for each in versions.values() for _, _, key in sorted(each)[:-1]]
+
+
 def main(first: Path, more: Path) -> None:
     sets: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
     for sample in (*samples(first, FIRST), *samples(more, MORE), *states(more)):
         sets[sample[0]].append(sample)
+    for older in superseded(sets):
+        del sets[older]
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()

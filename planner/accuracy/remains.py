@@ -60,8 +60,20 @@ WHY = """\
   factor does not carry over: gpt-oss, the only MXFP4 model, has kernels of its own under
   TensorRT-LLM on Blackwell and not on Hopper, so that left out it is predicted too slow on one and
   too fast on the other; 8-bit GEMMs of Llama-70B under TensorRT-LLM run faster than they are timed
-  alone, quantisation being fused. Widths of priors are near a flat optimum: moving any of them by
-  2.5 either way moves the errors by less than half a point.
+  alone (12 to 18 µs over what their bytes take, 5 to 9 under vLLM), quantisation being fused.
+  Widths of priors are near a flat optimum: moving any of them by 2.5 either way moves the errors
+  by less than half a point.
+* Tried and left out, as one model left out became worse (median 8.2% by one step, else): telling
+  kernels timed alone apart by twice the width (8.3%, one gpu 8.3% for 8.1%); a host's time of
+  prompts by network and engine with priors of 0.4 to 1.5 (8.5% to 8.9%); leaving out vLLM's 8-bit
+  block GEMMs that were timed with the host's launches (8.8%); tables of mixtures of every version
+  of an engine in the place of the newest (8.4%). An all-reduce turns from one exchange to two at
+  0.5, 1, 2 or 4 MB with the same errors.
+* Steps that hold prompts run without graphs. Between runs alike in all but output length, a prompt
+  of 1024 tokens costs gpt-oss under TensorRT-LLM on H200 55 to 60 ms on 2, 4 and 8 GPUs alike,
+  where its arithmetic takes 11 to 19: 1.5 ms a layer, as DeepSeek-R1's there, and 0.2 to 0.7 ms a
+  layer of dense models. The host's time is hidden where the arithmetic takes longer, so that a
+  constant added to it does not carry over; TTFT of mixtures left out misses by it.
 * TTFT: some runs were set up in ways that their rows do not tell. In many of Llama-70B under
   TensorRT-LLM the first token comes some twenty decode steps late, in many of Llama-8B the later
   the longer the output is. They are listed as doubtful, and counted.

@@ -68,6 +68,27 @@ class RoutedItems:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ReducedItems:
+    """The all-reduces among the batch items; arrays of shape (all-reduce,).
+
+    Messages are sent to every rank at once, or in two exchanges with less in all: whichever ends
+    first, as engines choose.
+    """
+
+    rows: Ints
+    """Their positions among the batch items."""
+    one_shot_per_token_s: Array
+    """Time a token's bytes take in one exchange at the links' bandwidth [s/token]."""
+    turn_s: Array
+    """What the second of two exchanges costs whatever the message [s]."""
+
+    def memory_s(self, two_shot_s: Array, tokens: Array) -> Array:
+        """Return the time on the links, of messages that take `two_shot_s` without the turn [s]."""
+        one_shot_s = self.one_shot_per_token_s[:, None] * tokens
+        return np.minimum(one_shot_s, two_shot_s + self.turn_s[:, None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BatchItems:
     """Items that depend on the batch alone: kernels, then collectives, then overheads.
 
@@ -87,6 +108,7 @@ class BatchItems:
     launches: Array
     visits: Array
     experts: RoutedItems
+    reduced: ReducedItems
     stage: bool
     """Whether anything depends on the tokens of a whole stage: experts, some collectives."""
     flops_per_token: float
@@ -266,6 +288,7 @@ def batch_items(
         launches=np.concatenate([launches, [c.count for c in collectives], [layout.layers, 1.0]]),
         visits=np.concatenate([np.zeros(len(positions)), doublings, [0.0, 0.0]]),
         experts=_experts(of, routed, sharding, bandwidth),
+        reduced=_reduced(collectives, accelerator, len(positions)),
         stage=bool(routed.any() or stage_wire.any()),
         flops_per_token=float(flops.sum()),
         weight_bytes=float(np.where(routed, 0, weights * held).sum()) * sharding.ranks,
@@ -283,6 +306,22 @@ def _experts(
         weights_s=weights / sharding.ranks / bandwidth,
         weight_bytes=weights,
         visits_per_expert=of("launches")[routed] / 2 / sharding.ep,
+    )
+
+
+def _reduced(
+    collectives: Sequence[Collective], accelerator: Accelerator, first: int
+) -> ReducedItems:
+    """Return the all-reduces of collectives that follow `first` other items."""
+    at = [i for i, c in enumerate(collectives) if np.isfinite(c.one_shot_factor)]
+    link = link_bandwidth(accelerator) if at else np.inf
+    sent = [collectives[i] for i in at]
+    return ReducedItems(
+        rows=np.array(at, dtype=np.int64) + first,
+        one_shot_per_token_s=np.array(
+            [c.count * c.one_shot_factor * c.bytes_per_token / link for c in sent]
+        ),
+        turn_s=np.array([c.count * c.turn_bytes / link for c in sent]),
     )
 
 

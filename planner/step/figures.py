@@ -121,6 +121,9 @@ class BatchFigures(_Axis):
         if terms.stage:
             compute += terms.compute_per_stage_token_s[:, None] * self.stage_tokens
             memory += terms.memory_per_stage_token_s[:, None] * self.stage_tokens
+        reduced = terms.reduced.rows
+        if len(reduced):
+            memory[reduced] = terms.reduced.memory_s(memory[reduced], self.tokens)
         routed = terms.experts
         if routed:
             visits = np.repeat(visits, len(self.tokens), axis=1)

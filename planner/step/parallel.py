@@ -92,10 +92,42 @@ class Collective:
         factor = (self.ranks - 1) / self.ranks
         return 2 * factor if self.op == "all_reduce" or self.reduces else factor
 
+    @property
+    def one_shot_factor(self) -> float:
+        """Bytes a GPU receives per byte of message where each rank sends all to every other [-].
+
+        n − 1, in one exchange instead of two; infinite where an operation has no such form.
+        """
+        return self.ranks - 1.0 if self.op == "all_reduce" else np.inf
+
+    @property
+    def turn_bytes(self) -> float:
+        """Bytes that a second exchange costs the time of [byte].
+
+        As many as make both forms of an all-reduce equal at ONE_SHOT_BYTES.
+        """
+        one_shot = self.op == "all_reduce"
+        return (self.one_shot_factor - self.wire_factor) * ONE_SHOT_BYTES if one_shot else 0.0
+
+    def wire_bytes(self, tokens: Numeric) -> Numeric:
+        """Return the bytes a GPU puts on its links for one message of `tokens` tokens [byte].
+
+        An all-reduce takes the form that ends first.
+        """
+        message = np.multiply(self.bytes_per_token, tokens)
+        two_shots = self.wire_factor * message + self.turn_bytes
+        return np.minimum(self.one_shot_factor * message, two_shots)
+
 
 ACTIVATION_BYTES = 2.0
 """Bytes of a value in flight between layers: engines keep them at 16 bits [byte]."""
 
+
+ONE_SHOT_BYTES = 1e6
+"""Message up to which engines all-reduce in one exchange. Kernels of vLLM and SGLang turn at 0.25
+to 0.5 MB with 8 ranks (`custom_all_reduce`), those of TensorRT-LLM 1.3 at 1 MB, while TPOT of runs
+of its versions 1.0 to 1.2 grows as one exchange does up to 2 MB (assumption: one size for all)
+[byte]."""
 
 NETWORK = "network"
 """The op of what passes between nodes."""

@@ -160,10 +160,14 @@ def test_prompts_apart_name_the_field_that_is_wrong() -> None:
 
 @pytest.mark.parametrize("percentile", [50, 90])
 def test_a_limit_is_met_with_the_probability_of_its_time(percentile: float) -> None:
-    """At the time's own percentile a limit is met with just that probability."""
+    """At the time's own percentile a limit is met with just that probability.
+
+    Sums over one batch and over many may differ in their last digit, so that the limit is a part in
+    10¹² above the time.
+    """
     scenario = of(batch=16, context=1000, percentile=percentile, tpot_ms=5.0)
     (first,) = meets_of(scenario, small(), [16], 1000, 100)
-    exact = scenario.model_copy(update={"tpot_ms": first.value_ms})
+    exact = scenario.model_copy(update={"tpot_ms": first.value_ms * (1 + 1e-12)})
     (one,) = meets_of(exact, small(), [16], 1000, 100)
     assert one.probability == pytest.approx(percentile / 100, abs=1e-3)
     assert (one.batch, one.limit, one.ok) == (16, "tpot_ms", True)
