@@ -10,7 +10,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-QUICK_S = 1e-3
+QUICK_S = 5e-3
 """Processor time up to which work is quick [s]."""
 MOST = 1024
 """Kinds of work whose time is remembered [-]."""

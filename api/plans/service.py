@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 
 from api.catalog.names import Name, Names, is_own, label
 from api.catalog.own import OwnObjects
-from api.plans.quick import kind_of
+from api.plans.quick import kind_of, quick_json
 from api.plans.schemas import RooflineQuery
 from api.plans.work import (
     FleetWork,
@@ -54,16 +55,28 @@ class Plans:
         """
         kind = None if advice else kind_of(scenario)
         if kind is None:
-            return await asyncio.to_thread(lambda: _json(self.plan(scenario, advice)))
+            return await asyncio.to_thread(
+                lambda: self.plan(scenario, advice).model_dump_json().encode()
+            )
 
         def work() -> bytes:
-            return self.quick.timed(kind, lambda: _json(self.plan(scenario, advice)))
+            return self.quick.timed(kind, lambda: self._quick(scenario, kind))
 
         fitted = self.calibrations.at_hand(self.names.workspace) is not None
         return work() if fitted and self.quick.is_quick(kind) else await asyncio.to_thread(work)
 
     def plan(self, scenario: Scenario, advice: bool) -> Plan:
         """Return the plan of a scenario, with its levers if `advice`."""
+        with self._answering(scenario):
+            return self.names.plan(scenario, advice)[0]
+
+    def _quick(self, scenario: Scenario, kind: Hashable) -> bytes:
+        with self._answering(scenario):
+            return quick_json(kind, scenario)
+
+    @contextmanager
+    def _answering(self, scenario: Scenario) -> Iterator[None]:
+        """Trace an answer that is computed inside, with the calibration of the workspace."""
         most = self.settings.max_plan_points
         points = len(scenario.batch or [1]) * len(scenario.context or [1])
         if points > most:
@@ -72,7 +85,7 @@ class Plans:
             TRACING.span("plan", model=label(scenario.model), points=points),
             self.calibrated(self.names.workspace),
         ):
-            return self.names.plan(scenario, advice)[0]
+            yield
 
     def sweep(self, request: SweepRequest, kind: str) -> bytes:
         """Return the rows of a sweep in a media type; own accelerators may stand in its axis.
@@ -150,10 +163,6 @@ class Plans:
         return call_planner(
             place, spec, accelerator, formats, query.batch, query.context, query.phase, query.tp
         )
-
-
-def _json(plan: Plan) -> bytes:
-    return plan.model_dump_json().encode()
 
 
 def _rows(request: SweepRequest) -> int:
