@@ -20,8 +20,9 @@ from api.plans.work import (
     answer_sweep,
 )
 from api.services import Services
+from api.web.body import json_of, read
 from api.web.call import call_planner
-from api.web.problem import over_limit, rejected
+from api.web.problem import Problem, over_limit, rejected
 from api.web.tracing import TRACING
 from planner.answer import Plan
 from planner.hw import get_accelerator
@@ -48,22 +49,29 @@ class Plans:
         self.processes = services.processes
         self.quick = services.quick
 
-    async def plan_bytes(self, scenario: Scenario, advice: bool) -> bytes:
-        """Return the plan of a scenario as JSON, with its levers if `advice`.
+    def at_once(self, body: bytes) -> bytes | None:
+        """Return the plan of a question, both as JSON, where it is quick.
 
-        That of a deployment that is warm takes less time than handing it to a thread.
+        None where it may not be, and where the body is no question: the route says what is wrong.
         """
-        kind = None if advice else kind_of(scenario)
-        if kind is None:
-            return await asyncio.to_thread(
-                lambda: self.plan(scenario, advice).model_dump_json().encode()
-            )
-
-        def work() -> bytes:
-            return self.quick.timed(kind, lambda: self._quick(scenario, kind))
-
+        try:
+            scenario = read(Scenario, json_of(body))
+        except Problem:
+            return None
+        kind = kind_of(scenario)
         fitted = self.calibrations.at_hand(self.names.workspace) is not None
-        return work() if fitted and self.quick.is_quick(kind) else await asyncio.to_thread(work)
+        if kind is None or not fitted or not self.quick.is_quick(kind):
+            return None
+        return self._quick(scenario, kind)
+
+    async def plan_bytes(self, scenario: Scenario, advice: bool) -> bytes:
+        """Return the plan of a scenario as JSON, with its levers if `advice`."""
+        kind = None if advice else kind_of(scenario)
+        if kind is not None:
+            return await asyncio.to_thread(self._quick, scenario, kind)
+        return await asyncio.to_thread(
+            lambda: self.plan(scenario, advice).model_dump_json().encode()
+        )
 
     def plan(self, scenario: Scenario, advice: bool) -> Plan:
         """Return the plan of a scenario, with its levers if `advice`."""
@@ -72,7 +80,7 @@ class Plans:
 
     def _quick(self, scenario: Scenario, kind: Hashable) -> bytes:
         with self._answering(scenario):
-            return quick_json(kind, scenario)
+            return self.quick.timed(kind, lambda: quick_json(kind, scenario))
 
     @contextmanager
     def _answering(self, scenario: Scenario) -> Iterator[None]:

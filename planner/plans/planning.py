@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -128,7 +129,7 @@ def _load_notes(
 def _nearness_note(scenario: Scenario, deployment: Deployment) -> Note:
     """How near the case is to measured ones, which is what its intervals rest on."""
     intervals, subject = deployment.calibration.intervals, deployment.subject
-    text = f"intervals are those of left-out runs of the class: {intervals.described(subject)}"
+    text = f"intervals are those of left-out runs of the class: {deployment.nearness}"
     if scenario.isl is not None and intervals.borrowed("ttft", subject):
         text += f"; TTFT of {subject.tags['engine']} was not measured: that of servers, widened"
     return Note("nearness", text)
@@ -170,6 +171,7 @@ def _filled(
     return scenario.model_copy(update=resolved)
 
 
+@lru_cache(maxsize=1024)
 def _limits(limits: DecodeLimits) -> answer.Limits:
     return answer.Limits(
         ridge_point=limits.ridge_point,
