@@ -6,6 +6,8 @@ so does asking before every statement whether the connection still lives.
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, cast
@@ -40,6 +42,9 @@ class PostgresReads:
         self.idle: list[Connection] = []
         self.opened = 0
         """Connections that are open or being opened."""
+        self.most_waiting = settings.lane_store * settings.lane_waiting
+        self.waiting: deque[asyncio.Future[Connection | None]] = deque()
+        """Reads that wait for a connection, or for the place of one that was lost."""
 
     async def one(self, query: Executable, parameters: Mapping[str, Any]) -> Any:
         """Return the row of a query with its columns as attributes, None where there is none.
@@ -47,7 +52,7 @@ class PostgresReads:
         Raises NoConnection, and what SQLAlchemy makes of an error of Postgres.
         """
         statement, given = compiled(query, self.dialect)
-        connection = self.idle.pop() if self.idle else await self._another()
+        connection = self.idle.pop() if self.idle else await self._next()
         try:
             with TRACING.span("store SELECT", **{"db.system": "postgresql"}):
                 cursor = await connection.execute(statement, {**given, **parameters})
@@ -59,16 +64,29 @@ class PostgresReads:
         finally:
             self._give_back(connection)
 
-    async def _another(self) -> Connection:
-        if self.opened >= self.most:
+    async def _next(self) -> Connection:
+        if self.opened < self.most:
+            return await self._another()
+        if len(self.waiting) >= self.most_waiting:
             raise NoConnection
+        turn: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        self.waiting.append(turn)
+        try:
+            return await turn or await self._another()
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it was handed over, but to no one now
+                unused = turn.result()
+                self._give_back(unused) if unused else self._handed(None)
+            raise
+
+    async def _another(self) -> Connection:
         self.opened += 1
         try:
             return await psycopg.AsyncConnection.connect(
                 autocommit=True, row_factory=namedtuple_row, **self.arguments
             )
         except BaseException as error:
-            self.opened -= 1
+            self._lost()
             if isinstance(error, psycopg.Error):
                 raise NoConnection from None
             raise
@@ -76,10 +94,24 @@ class PostgresReads:
     def _give_back(self, connection: Connection) -> None:
         """Use a connection again, unless it is lost, or its reader left before the answer."""
         if connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
-            self.idle.append(connection)
+            if not self._handed(connection):
+                self.idle.append(connection)
         else:
             connection.pgconn.finish()
-            self.opened -= 1
+            self._lost()
+
+    def _lost(self) -> None:
+        self.opened -= 1
+        self._handed(None)
+
+    def _handed(self, connection: Connection | None) -> bool:
+        """Hand a connection, or the place of one, to the read that has waited longest."""
+        while self.waiting:
+            turn = self.waiting.popleft()
+            if not turn.done():
+                turn.set_result(connection)
+                return True
+        return False
 
     def close(self) -> None:
         """Close the connections, whether the event loop still runs or not."""
