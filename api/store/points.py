@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, Executable, Row, StaticPool, create_engine, event
 from sqlalchemy.exc import OperationalError
 
 from api.settings import Settings
-from api.store.database import Database
+from api.store.database import Database, NoConnection
 
 if TYPE_CHECKING:
     from api.store.postgres_reads import PostgresReads
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 OneRow = Row[Any] | None
 
 
-class NoConnection(Exception):
-    """No connection is free, or none can be had: a thread waits for one."""
+def _untraced(_name: str, **_attributes: Any) -> AbstractContextManager[Any]:
+    return nullcontext()
 
 
 class PointReads:
@@ -38,11 +39,15 @@ class PointReads:
         self.at_once = None if on_postgres else _impatient(settings)
         self.postgres = _postgres(settings, database) if on_postgres else None
 
+        self.span: Callable[..., AbstractContextManager[Any]] = _untraced
+        """Opens the span of a trace around what no engine sees, by name and attributes."""
+
     async def one(self, query: Executable, parameters: Mapping[str, Any]) -> OneRow:
         """Return the row of a query, None where there is none."""
         if self.postgres is not None:
             try:
-                row: OneRow = await self.postgres.one(query, parameters)
+                with self.span("store SELECT", **{"db.system": "postgresql"}):
+                    row: OneRow = await self.postgres.one(query, parameters)
                 return row
             except NoConnection:
                 pass

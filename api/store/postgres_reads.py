@@ -19,9 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import ClauseElement
 
 from api.settings import Settings
-from api.store.database import timeouts
-from api.store.points import NoConnection
-from api.web.tracing import TRACING
+from api.store.database import NoConnection, timeouts
 
 Connection = psycopg.AsyncConnection[Any]
 CONNECT_S = 5
@@ -54,9 +52,8 @@ class PostgresReads:
         statement, given = compiled(query, self.dialect)
         connection = self.idle.pop() if self.idle else await self._next()
         try:
-            with TRACING.span("store SELECT", **{"db.system": "postgresql"}):
-                cursor = await connection.execute(statement, {**given, **parameters})
-                return await cursor.fetchone()
+            cursor = await connection.execute(statement, {**given, **parameters})
+            return await cursor.fetchone()
         except psycopg.Error as error:
             if connection.closed:
                 raise NoConnection from None

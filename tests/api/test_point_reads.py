@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 pytest.importorskip("psycopg", reason="Postgres is an extra")
 
 from api.store import Database, PointReads
-from api.store.points import NoConnection
+from api.store.database import NoConnection
 from api.store.postgres_reads import PostgresReads
 from tests.api.conftest import make_settings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -220,7 +221,8 @@ def test_points_read_what_a_transaction_reads(
         if database.engine.dialect.name == "postgresql":
             name = connection.scalar(text("SELECT current_database()"))
             connection.execute(text(f"ALTER DATABASE \"{name}\" SET TimeZone = 'Asia/Kolkata'"))
-    points = PointReads(settings, database)
+    points, spans = PointReads(settings, database), []
+    points.span = lambda name, **_: nullcontext(spans.append(name))
     values = {"workspace": "default", "ident": made.json()["id"]}
 
     async def read() -> tuple[Any, Any]:
@@ -231,6 +233,8 @@ def test_points_read_what_a_transaction_reads(
     with database.reading() as session:
         assert tuple(row) == tuple(session.execute(WITH_PLAN, values).one())
     assert missing is None
+    # What no engine sees is traced by the reader itself.
+    assert spans == ["store SELECT"] * (2 if database.engine.dialect.name == "postgresql" else 0)
     assert row.question["batch"] == question["batch"]
     assert row.created_at.isoformat() == made.json()["created_at"]
     assert client.get(made.headers["location"]).json()["created_at"] == made.json()["created_at"]
