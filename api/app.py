@@ -143,6 +143,7 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
         if settings.otlp_endpoint:
             TRACING.start(settings.otlp_endpoint)
         TRACING.watch(shared.database.engine)
+        shared.points.span = TRACING.span
         tidying = asyncio.create_task(keep_tidy(shared))
         try:
             yield

@@ -1,11 +1,16 @@
 """The service as ratios within one run: plans and reads beside a route that does nothing.
 
-Started on an SQLite file of its own, with a route added that reads a body and answers it. Nothing
-here asserts a time; machines differ, the ratios less.
+    PYTHONPATH=. python bench/service.py [--databases sqlite,postgres]
+
+Started on an SQLite file and on a Postgres database of its own, with a route added that reads a
+body and answers it, behind the same gate. A question that was asked before is answered from memory;
+one that never was costs its plan, whose own time the most that its rate can be follows from.
+Nothing here asserts a time; machines differ, the ratios less.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import itertools
 import json
@@ -25,6 +30,11 @@ import httpx
 from litestar import Request, Response, post
 
 from api.app import Application, create_app
+from planner.deployment import deployment_of
+from planner.plans.planning import plan_json
+from planner.scenario import Scenario
+from tests.api.conftest import DATABASES
+from tests.api.postgres import cluster
 
 PORT = 8497
 BASE = f"http://127.0.0.1:{PORT}"
@@ -54,10 +64,22 @@ def app() -> Application:
 
 
 @contextlib.contextmanager
-def serving(directory: Path) -> Iterator[None]:
+def database(name: str) -> Iterator[str]:
+    """The address of an empty database of its own."""
+    if name == "postgres":
+        with cluster() as servers:
+            yield servers.url("postgres")
+    else:
+        with tempfile.TemporaryDirectory() as directory:
+            yield f"sqlite:///{Path(directory) / 'planner.db'}"
+
+
+@contextlib.contextmanager
+def serving(url: str) -> Iterator[None]:
     environment = {
         **os.environ,
-        "PLANNER_DATABASE_URL": f"sqlite:///{directory / 'planner.db'}",
+        "PLANNER_DATABASE_URL": url,
+        "PLANNER_AUTO_MIGRATE": "true",
         "PLANNER_LOG_LEVEL": "warning",
     }
     arguments = ["--interface", "asgi", "--factory", "--port", str(PORT), "bench.service:app"]
@@ -148,14 +170,30 @@ def fresh() -> Callable[[], Sequence[bytes]]:
     return make
 
 
-def ratios() -> None:
+def plan_s() -> float:
+    """Processor time of a plan that no one asked for before, of a deployment at hand [s]."""
+    first = Scenario.model_validate(QUESTION)
+    deployment, times = deployment_of(first), []
+    for n in range(1, 1001):
+        scenario = first.model_copy(update={"batch": [n, 5000]})
+        began = time.process_time()
+        plan_json(scenario, deployment)
+        times.append(time.process_time() - began)
+    return statistics.median(times)
+
+
+NOOP = "POST /noop"
+NEW = "POST /v1/plans, a question never asked before (another batch each time)"
+
+
+def ratios(where: str) -> None:
     """Plans of one question, plans of questions that differ each time, and reads."""
     stored = httpx.post(f"{BASE}/v1/scenarios", json=QUESTION).headers["location"]
     body = json.dumps(QUESTION).encode()
     kinds: dict[str, Callable[[], Sequence[bytes]]] = {
-        "POST /noop": lambda: [request("POST", "/noop", body)],
-        "POST /v1/plans": lambda: [request("POST", "/v1/plans", body)],
-        "POST /v1/plans, another batch each time": fresh(),
+        NOOP: lambda: [request("POST", "/noop", body)],
+        "POST /v1/plans, a question asked before": lambda: [request("POST", "/v1/plans", body)],
+        NEW: fresh(),
         "GET /v1/scenarios/{id}": lambda: [request("GET", stored)],
     }
     for clients in (1, 8, 32):
@@ -164,14 +202,16 @@ def ratios() -> None:
             {name: rate(clients, requests()) for name, requests in kinds.items()}
             for _ in range(ROUNDS)
         ]
-        idle = [each["POST /noop"] for each in rounds]
-        print(
-            f"{clients} clients, requests/s over those of a route that does nothing "
-            f"({statistics.median(idle):.0f}):"
-        )
+        idle, own_s = statistics.median(each[NOOP] for each in rounds), plan_s()
+        print(f"{clients} clients on {where}, requests/s over those of a no-op ({idle:.0f}):")
         for name in kinds:
-            shares = [each[name] / least for each, least in zip(rounds, idle, strict=True)]
+            shares = [each[name] / each[NOOP] for each in rounds]
             print(f"  {name}: {statistics.median(shares):.2f}")
+        most = 1 / (1 + own_s * idle)
+        print(
+            f"  the most a question never asked before can have: {most:.2f} "
+            f"(a no-op takes {1e6 / idle:.0f} µs, the plan's own arithmetic {own_s * 1e6:.0f} µs)"
+        )
 
 
 def beside_sweeps() -> None:
@@ -205,6 +245,10 @@ def beside_sweeps() -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as directory, serving(Path(directory)):
-        ratios()
-        beside_sweeps()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--databases", default=",".join(DATABASES))
+    for name in parser.parse_args().databases.split(","):
+        with database(name) as url, serving(url):
+            ratios(name)
+            if name == DATABASES[0]:  # sweeps read nothing of the store
+                beside_sweeps()

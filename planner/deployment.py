@@ -167,6 +167,16 @@ class Deployment:
         step = self.step.reaching(efficiency)
         return replace(self, subject=subject, calibration=calibration, step=step)
 
+    @cached_property
+    def tpot_interval(self) -> tuple[float, float]:
+        """The factors from p50 to p10 and p90 of a TPOT, which every point has [-]."""
+        return self.interval("tpot")
+
+    @cached_property
+    def nearness(self) -> str:
+        """How near the subject is to what was measured, in words."""
+        return self.calibration.intervals.described(self.subject)
+
     def interval(self, quantity: str = "tpot") -> tuple[float, float]:
         """Return the factors from p50 to p10 and p90 of a time: tpot or ttft [-]."""
         between = any(sent.op == NETWORK for sent in self.step.collectives)

@@ -1,4 +1,4 @@
-"""Work that takes less time than handing it to a thread: the event loop does it itself."""
+"""Work that is quick: the event loop does it itself, sooner than a thread would be woken for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-QUICK_S = 1e-3
-"""Processor time up to which work is quick [s]."""
+QUICK_S = 5e-3
+"""Processor time up to which work is quick: Python lets a thread run so long before it gives way to
+another (`sys.getswitchinterval`), so that shorter work holds the event loop up no less from a
+thread [s]."""
 MOST = 1024
 """Kinds of work whose time is remembered [-]."""
 
@@ -24,7 +26,7 @@ class QuickWork:
         self._lock = threading.Lock()
 
     def is_quick(self, kind: Hashable) -> bool:
-        """Return whether the last piece of this kind took less than a millisecond."""
+        """Return whether the last piece of this kind took less than `QUICK_S`."""
         return self._seconds.get(kind, QUICK_S) < QUICK_S
 
     def timed(self, kind: Hashable, work: Callable[[], T]) -> T:

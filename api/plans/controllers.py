@@ -6,7 +6,7 @@ from litestar import Controller, Response, post
 from litestar.di import NamedDependency
 from litestar.params import FromQuery, JSONBody
 
-from api.plans.repeated import AnyRequest, answer_again, remember
+from api.plans.repeated import AnyRequest, answer_at_once, remember
 from api.plans.schemas import RooflineQuery
 from api.plans.service import Plans
 from api.plans.tables import OFFERED
@@ -31,7 +31,11 @@ class PlanController(Controller):
     tags = ["plans"]  # noqa: RUF012 - the framework's own protocol
 
     @post(
-        "/plans", operation_id="createPlan", status_code=200, opt=READ, before_request=answer_again
+        "/plans",
+        operation_id="createPlan",
+        status_code=200,
+        opt=READ,
+        before_request=answer_at_once,
     )
     async def plan(
         self,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 
 from api.catalog.names import Name, Names, is_own, label
 from api.catalog.own import OwnObjects
-from api.plans.quick import kind_of
+from api.plans.quick import kind_of, quick_json
 from api.plans.schemas import RooflineQuery
 from api.plans.work import (
     FleetWork,
@@ -19,8 +20,9 @@ from api.plans.work import (
     answer_sweep,
 )
 from api.services import Services
+from api.web.body import json_of, read
 from api.web.call import call_planner
-from api.web.problem import over_limit, rejected
+from api.web.problem import Problem, over_limit, rejected
 from api.web.tracing import TRACING
 from planner.answer import Plan
 from planner.hw import get_accelerator
@@ -47,23 +49,42 @@ class Plans:
         self.processes = services.processes
         self.quick = services.quick
 
-    async def plan_bytes(self, scenario: Scenario, advice: bool) -> bytes:
-        """Return the plan of a scenario as JSON, with its levers if `advice`.
+    def at_once(self, body: bytes) -> bytes | None:
+        """Return the plan of a question, both as JSON, where it is quick.
 
-        That of a deployment that is warm takes less time than handing it to a thread.
+        None where it may not be, and where the body is no question: the route says what is wrong.
         """
-        kind = None if advice else kind_of(scenario)
-        if kind is None:
-            return await asyncio.to_thread(lambda: _json(self.plan(scenario, advice)))
-
-        def work() -> bytes:
-            return self.quick.timed(kind, lambda: _json(self.plan(scenario, advice)))
-
+        try:
+            scenario = read(Scenario, json_of(body))
+        except Problem:
+            return None
+        kind = kind_of(scenario)
         fitted = self.calibrations.at_hand(self.names.workspace) is not None
-        return work() if fitted and self.quick.is_quick(kind) else await asyncio.to_thread(work)
+        if kind is None or not fitted or not self.quick.is_quick(kind):
+            return None
+        return self._quick(scenario, kind)
+
+    async def plan_bytes(self, scenario: Scenario, advice: bool) -> bytes:
+        """Return the plan of a scenario as JSON, with its levers if `advice`."""
+        kind = None if advice else kind_of(scenario)
+        if kind is not None:
+            return await asyncio.to_thread(self._quick, scenario, kind)
+        return await asyncio.to_thread(
+            lambda: self.plan(scenario, advice).model_dump_json().encode()
+        )
 
     def plan(self, scenario: Scenario, advice: bool) -> Plan:
         """Return the plan of a scenario, with its levers if `advice`."""
+        with self._answering(scenario):
+            return self.names.plan(scenario, advice)[0]
+
+    def _quick(self, scenario: Scenario, kind: Hashable) -> bytes:
+        with self._answering(scenario):
+            return self.quick.timed(kind, lambda: quick_json(kind, scenario))
+
+    @contextmanager
+    def _answering(self, scenario: Scenario) -> Iterator[None]:
+        """Trace an answer that is computed inside, with the calibration of the workspace."""
         most = self.settings.max_plan_points
         points = len(scenario.batch or [1]) * len(scenario.context or [1])
         if points > most:
@@ -72,7 +93,7 @@ class Plans:
             TRACING.span("plan", model=label(scenario.model), points=points),
             self.calibrated(self.names.workspace),
         ):
-            return self.names.plan(scenario, advice)[0]
+            yield
 
     def sweep(self, request: SweepRequest, kind: str) -> bytes:
         """Return the rows of a sweep in a media type; own accelerators may stand in its axis.
@@ -150,10 +171,6 @@ class Plans:
         return call_planner(
             place, spec, accelerator, formats, query.batch, query.context, query.phase, query.tp
         )
-
-
-def _json(plan: Plan) -> bytes:
-    return plan.model_dump_json().encode()
 
 
 def _rows(request: SweepRequest) -> int:

@@ -16,6 +16,10 @@ from api.settings import Settings
 from api.store.changes import record_changes
 
 
+class NoConnection(Exception):
+    """No connection is free, or none can be had: a thread waits for one."""
+
+
 class Database:
     """A database and its two kinds of transaction."""
 

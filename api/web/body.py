@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from litestar.config.app import AppConfig
@@ -13,6 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from api.web.problem import FieldError, Problem
 from planner.errors import faults, one_line
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class BodyPlugin(InitPlugin):
@@ -29,7 +31,7 @@ def is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def read(kind: type[BaseModel], value: Any) -> BaseModel:
+def read(kind: type[Model], value: Any) -> Model:
     """Return the model a body describes; raises a 422 problem that lists all faults."""
     try:
         return kind.model_validate(value, strict=True)

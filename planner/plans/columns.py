@@ -61,11 +61,11 @@ def columns(
         seconds = np.divide(step_s, tokens, out=out("tpot_p50_s"))
         roofline_s = np.divide(roofline_s, tokens, out=out("roofline_s"))
     rate = np.divide(batch, seconds, out=out("rate"))
-    low, high = deployment.interval()
+    low, high = deployment.tpot_interval
     fast_s = np.multiply(seconds, low, out=out("tpot_p10_s"))
     fast_s = np.maximum(fast_s, roofline_s, out=out("tpot_p10_s"))
     best = np.divide(batch, fast_s, out=out("tokens_per_s_p90"))
-    peak = float(deployment.step.peaks_flops_per_s.max())
+    peak = deployment.step.highest_peak_flops_per_s
     bandwidth = deployment.accelerator.bandwidth_bytes_per_s
     return {
         "flops": flops,

@@ -16,26 +16,26 @@ WITHOUT_LIMIT = 2**24
 def memory_fields(
     deployment: Deployment, limits: DecodeLimits, context: int, fit: int, least: int
 ) -> dict[str, Any]:
-    """Return the fields of the memory answer.
+    """Return the fields of the memory answer, each of the type that the answer has.
 
     `fit` sequences of the largest `context` fit; `least` is the smallest batch of the question.
     """
     memory = deployment.memory
-    crossover = limits.crossover_batch
+    crossover, printed = limits.crossover_batch, memory.printed_bytes_per_token
     most = deployment.spec.max_context or WITHOUT_LIMIT
     return {
         "fits": fit >= least,
-        "weights_bytes_per_gpu": memory.weights_bytes_per_gpu,
-        "activation_bytes_per_gpu": memory.activation_bytes_per_gpu,
-        "buffer_bytes_per_gpu": memory.buffer_bytes_per_gpu,
-        "graph_bytes_per_gpu": memory.graph_bytes_per_gpu,
-        "adapter_bytes_per_gpu": memory.adapter_bytes_per_gpu,
-        "kv_bytes_per_token": memory.kv_bytes_per_token,
-        "kv_written_bytes_per_token": memory.written_bytes_per_token,
-        "engine_kv_bytes_per_token": memory.printed_bytes_per_token,
-        "window_bytes_per_sequence": memory.window_bytes_per_sequence,
-        "state_bytes_per_sequence": memory.state_bytes_per_sequence,
-        "kv_pool_bytes_per_gpu": max(0.0, memory.kv_pool_bytes_per_gpu),
+        "weights_bytes_per_gpu": float(memory.weights_bytes_per_gpu),
+        "activation_bytes_per_gpu": float(memory.activation_bytes_per_gpu),
+        "buffer_bytes_per_gpu": float(memory.buffer_bytes_per_gpu),
+        "graph_bytes_per_gpu": float(memory.graph_bytes_per_gpu),
+        "adapter_bytes_per_gpu": float(memory.adapter_bytes_per_gpu),
+        "kv_bytes_per_token": float(memory.kv_bytes_per_token),
+        "kv_written_bytes_per_token": float(memory.written_bytes_per_token),
+        "engine_kv_bytes_per_token": None if printed is None else float(printed),
+        "window_bytes_per_sequence": float(memory.window_bytes_per_sequence),
+        "state_bytes_per_sequence": float(memory.state_bytes_per_sequence),
+        "kv_pool_bytes_per_gpu": max(0.0, float(memory.kv_pool_bytes_per_gpu)),
         "kv_pool_tokens": memory.kv_pool_tokens,
         "max_batch": fit,
         "binds": "engine_cap" if fit and memory.capped(context) else "memory",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
 import numpy as np
+from pydantic_core import to_json
 
 from planner import answer
 from planner.deployment import Deployment, deployment_of
 from planner.models.spec import Note
 from planner.plans.advice import LeverQuestion, levers
-from planner.plans.columns import Column, columns
+from planner.plans.columns import FIGURES, Column, columns
 from planner.plans.editions import current_editions
 from planner.plans.kernels import kernel_rows
 from planner.plans.memory import fit_notes, memory_fields
@@ -21,6 +23,8 @@ from planner.step.timing import BOUNDS
 from planner.workload.distributions import mean_context
 
 BOUND_NAMES = np.array(BOUNDS)
+NO_NUMBERS = (b"NaN", b"Infinity")
+"""What a float that is no number would be written as."""
 
 
 def plan(scenario: Scenario, *, advice: bool = False) -> answer.Plan:
@@ -36,6 +40,27 @@ def plan_deployment(
     scenario: Scenario, deployment: Deployment, *, advice: bool = False
 ) -> answer.Plan:
     """Answer a scenario about a deployment that is already resolved."""
+    return answer.Plan.model_validate(plan_fields(scenario, deployment, advice=advice))
+
+
+def plan_json(scenario: Scenario, deployment: Deployment) -> bytes:
+    """Return the same answer as JSON, byte for byte what `Plan.model_dump_json` writes.
+
+    The fields are written as they are computed: checking them against the model and building it
+    takes longer than writing them. Where the text names what JSON has no number for, the model
+    decides, which refuses such a number and lets such a name pass.
+    """
+    fields = plan_fields(scenario, deployment)
+    body = to_json(fields)
+    if any(word in body for word in NO_NUMBERS):
+        return answer.Plan.model_validate(fields).model_dump_json().encode()
+    return body
+
+
+def plan_fields(
+    scenario: Scenario, deployment: Deployment, *, advice: bool = False
+) -> dict[str, Any]:
+    """Return the fields of the plan in their order, nested ones as dictionaries or models."""
     notes = list(deployment.notes)
     contexts = _contexts(scenario, deployment, notes)
     context = max(contexts)
@@ -51,7 +76,7 @@ def plan_deployment(
     batch = np.array(batches, float)[:, None]
     question = LeverQuestion(deployment, batches[-1], contexts[-1], scenario)
     figures = columns(deployment, scenario.replicas, passes, batch)
-    fields = {
+    return {
         "scenario": _filled(scenario, deployment, batches, contexts),
         "verdict": {"fits": fit >= (max(scenario.batch) if scenario.batch else 1), "meets": meets},
         "limits": _limits(limits),
@@ -63,7 +88,6 @@ def plan_deployment(
         "notes": [{"code": n.code, "text": n.text} for n in dict.fromkeys(notes)],
         "editions": current_editions(),
     }
-    return answer.Plan.model_validate(fields)
 
 
 def _serving(scenario: Scenario, deployment: Deployment) -> answer.Serving | None:
@@ -105,7 +129,7 @@ def _load_notes(
 def _nearness_note(scenario: Scenario, deployment: Deployment) -> Note:
     """How near the case is to measured ones, which is what its intervals rest on."""
     intervals, subject = deployment.calibration.intervals, deployment.subject
-    text = f"intervals are those of left-out runs of the class: {intervals.described(subject)}"
+    text = f"intervals are those of left-out runs of the class: {deployment.nearness}"
     if scenario.isl is not None and intervals.borrowed("ttft", subject):
         text += f"; TTFT of {subject.tags['engine']} was not measured: that of servers, widened"
     return Note("nearness", text)
@@ -147,6 +171,7 @@ def _filled(
     return scenario.model_copy(update=resolved)
 
 
+@lru_cache(maxsize=1024)
 def _limits(limits: DecodeLimits) -> answer.Limits:
     return answer.Limits(
         ridge_point=limits.ridge_point,
@@ -162,16 +187,47 @@ def _points(
     figures: dict[str, Column], batches: list[int], contexts: list[int]
 ) -> list[dict[str, Any]]:
     """Fields of the points of a grid of batches and contexts, batch by batch, from its columns."""
-    figures["bound"] = BOUND_NAMES[figures["bound"]]
-    rows = zip(*(column.ravel().tolist() for column in figures.values()), strict=True)
-    points = []
-    for (batch, context), values in zip(product(batches, contexts), rows, strict=True):
-        row = dict(zip(figures, values, strict=True))
-        row["tpot_s"] = {p: row.pop(f"tpot_{p}_s") for p in ("p10", "p50", "p90")}
-        row["tokens_per_s_interval"] = {
-            "p10": row.pop("tokens_per_s_p10"),
-            "p50": row["tokens_per_s"],
-            "p90": row.pop("tokens_per_s_p90"),
-        }
-        points.append({"batch": batch, "context": context, **row})
-    return points
+    named = {**figures, "bound": BOUND_NAMES[figures["bound"]]}
+    rows = zip(*(named[name].ravel().tolist() for name in FIGURES), strict=True)
+    return [
+        _point(batch, context, *row)
+        for (batch, context), row in zip(product(batches, contexts), rows, strict=True)
+    ]
+
+
+def _point(
+    batch: int,
+    context: int,
+    flops: float,
+    moved: float,
+    intensity: float,
+    bound: str,
+    roofline_s: float,
+    fast_s: float,
+    tpot_s: float,
+    slow_s: float,
+    rate: float,
+    low: float,
+    high: float,
+    of_gpu: float,
+    of_user: float,
+    mbu: float,
+    mfu: float,
+) -> dict[str, Any]:
+    """Fields of an `answer.Point` in their order, from figures in the order of `FIGURES`."""
+    return {
+        "batch": batch,
+        "context": context,
+        "flops": flops,
+        "bytes": moved,
+        "arithmetic_intensity": intensity,
+        "bound": bound,
+        "roofline_tpot_s": roofline_s,
+        "tpot_s": {"p10": fast_s, "p50": tpot_s, "p90": slow_s},
+        "tokens_per_s": rate,
+        "tokens_per_s_interval": {"p10": low, "p50": rate, "p90": high},
+        "tokens_per_s_per_gpu": of_gpu,
+        "tokens_per_s_per_user": of_user,
+        "mbu": mbu,
+        "mfu": mfu,
+    }

@@ -9,7 +9,8 @@ import numpy as np
 
 from planner.roofline import Array
 from planner.step.evaluator import Step
-from planner.step.figures import StepPoints
+from planner.step.figures import BatchFigures, ContextFigures, StepPoints
+from planner.step.timing import Features
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +41,11 @@ class _Grouping:
     launches: list[float]
     members: Array
     """Whether a kernel has a name, shape (name, kernel)."""
-    peaks_flops_per_s: Array
+    units: Array
+    """Factors from the rows of `_last_point` to those of a `Breakdown`, shape (row, kernel)."""
     floors_s: Array
-    """Launches of context items, which a step pays whatever its sequences; shape (kernel,) [s]."""
+    """Launches of context items, which a step pays whatever its sequences, in the rows that hold
+    floors; shape (row, kernel) [s]."""
 
 
 @lru_cache(maxsize=1024)
@@ -52,13 +55,18 @@ def _grouping(step: Step) -> _Grouping:
     names = list(dict.fromkeys(kernel.name for kernel in step.kernels))
     members = np.array([[float(k.name == name) for k in kernels] for name in names])
     of_context = step.of_items[1]
-    floors = step.context_items.launches * of_context.launch_s[:, 0] * of_context.scale
+    units, floors = np.ones((ROWS, len(kernels))), np.zeros((ROWS, len(kernels)))
+    units[0] = step.peaks_flops_per_s[order]
+    units[1] = step.accelerator.bandwidth_bytes_per_s
+    units[3:] = step.efficiency.scale
+    launch_s = step.context_items.launches * of_context.launch_s[:, 0] * of_context.scale
+    floors[(2, 5), len(step.batch_items.kernels) :] = launch_s
     return _Grouping(
         names=names,
         launches=(members @ np.array([k.launches for k in kernels])).tolist(),
         members=members,
-        peaks_flops_per_s=step.peaks_flops_per_s[order],
-        floors_s=np.concatenate([np.zeros(len(step.batch_items.kernels)), floors]),
+        units=units,
+        floors_s=floors,
     )
 
 
@@ -79,25 +87,37 @@ def kernel_work(step: Step, points: StepPoints) -> tuple[list[float], list[float
 
 def breakdown(step: Step, points: StepPoints) -> Breakdown:
     """Return the figures of the kernels at the last point of a grid, those of one name together."""
-    alone, cached = points.of_batch, points.of_context
-    grouping, scale = _grouping(step), step.efficiency.scale
+    alone, grouping = points.of_batch, _grouping(step)
     n = alone.kernels
-    s = float(alone.sequences.flat[-1])
-    table = np.empty((len(step.kernels), 6))
-    columns = (
-        (alone.pure.compute_s, cached.features.compute_s),
-        (alone.pure.memory_s, cached.features.memory_s),
-        (alone.item_s, cached.item_s),
-        (alone.reached_compute_s, cached.reached_compute_s),
-        (alone.reached_memory_s, cached.reached_memory_s),
-        (alone.floor_s, cached.floor_s),
-    )
-    for column, (of_kernels, of_sequence) in enumerate(columns):
-        table[:n, column] = of_kernels[:n, -1]
-        table[n:, column] = s * of_sequence[:, -1]
-    table[:, 0] *= grouping.peaks_flops_per_s
-    table[:, 1] *= step.accelerator.bandwidth_bytes_per_s
-    table[:, 3:] *= scale
-    table[:, 2] += grouping.floors_s
-    table[:, 5] += grouping.floors_s
-    return Breakdown(grouping.names, grouping.launches, *(grouping.members @ table).T)
+    table = np.empty(grouping.units.shape)
+    _last_point(alone, alone.pure, table[:, :n])
+    np.multiply(alone.sequences.flat[-1], _of_sequence(points.of_context), out=table[:, n:])
+    table *= grouping.units
+    table += grouping.floors_s
+    return Breakdown(grouping.names, grouping.launches, *(grouping.members @ table.T).T)
+
+
+ROWS = 6
+"""Rows of `_last_point`, which are the arrays of a `Breakdown` in order."""
+
+
+@lru_cache(maxsize=256)
+def _of_sequence(cached: ContextFigures) -> Array:
+    table = np.empty((ROWS, len(cached.item_s)))
+    _last_point(cached, cached.features, table)
+    return table
+
+
+def _last_point(axis: BatchFigures | ContextFigures, features: Features, table: Array) -> None:
+    """Write the figures of an axis's first items at its last point, shape (row, item).
+
+    Arithmetic and traffic at the datasheet's rates, time, arithmetic and traffic as reached, and
+    floors; without the scale of the whole step but for the time [s].
+    """
+    items = table.shape[1]
+    table[0] = features.compute_s[:items, -1]
+    table[1] = features.memory_s[:items, -1]
+    table[2] = axis.item_s[:items, -1]
+    table[3] = axis.reached_compute_s[:items, -1]
+    table[4] = axis.reached_memory_s[:items, -1]
+    table[5] = axis.floor_s[:items, -1]

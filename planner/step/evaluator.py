@@ -66,6 +66,11 @@ class Step:
         return replace(self, efficiency=efficiency)
 
     @cached_property
+    def highest_peak_flops_per_s(self) -> float:
+        """Peak of the fastest arithmetic that a kernel runs in [FLOP/s]."""
+        return float(self.peaks_flops_per_s.max())
+
+    @cached_property
     def of_items(self) -> tuple[Efficiency, Efficiency]:
         """What batch items and context items reach, arrays of shape (item, 1)."""
         n = len(self.batch_items.items)
