@@ -35,7 +35,7 @@ class ScenarioRepository(SQLAlchemySyncRepository[ScenarioRow]):
         dialect = self.session.get_bind().dialect.name
         query = filtered(workspace, filters, current, dialect)
         if filters.text and filters.sort == "created":
-            return page_with_text(self.session, query, filters.text, workspace, after, size)
+            return page_with_text(self.session, query, filters, workspace, after, size)
         return list(self.session.scalars(page_query(query, filters, after, size)))
 
     def named(self, workspace: str, name: str) -> list[ScenarioRow]:

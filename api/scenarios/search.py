@@ -6,14 +6,16 @@ trigrams; what those propose is compared with the text itself.
 
 from __future__ import annotations
 
+import re
 from math import ceil
 from typing import Any
 
-from sqlalchemy import Select, cast, column, func, literal_column, select, table
+from sqlalchemy import Select, cast, column, func, literal_column, select, table, text
 from sqlalchemy.dialects.postgresql import ARRAY, array
 from sqlalchemy.orm import Session, scoped_session
 from sqlalchemy.types import Text
 
+from api.scenarios.listing import Filters
 from api.store.tables import ScenarioRow
 
 AnySession = Session | scoped_session[Session]
@@ -23,10 +25,23 @@ SHORTEST = 3
 WINDOW = 2_000
 """Scenarios that are read through first on Postgres: where many match, these are a page [-]."""
 
-FURTHER = 20_000
+FURTHER = 40_000
 """Scenarios that are read through after that at most, where they promise to fill the page [-]."""
 
+SELDOM = 0.002
+"""Share of scenarios taken to have a key that the statistics of the index do not know [-]."""
+USEFUL = 10.0
+"""Times as frequent as a text's rarest trigram that others of it may be to be looked up [-]."""
+HALF = 0.5
+"""Share of scenarios that may have a key of another filter for it to be looked up too [-]."""
+
 NUMBERS = table("scenario_numbers", column("number"), column("scenario_id"))
+FREQUENCIES = text(
+    "SELECT known.key, known.share FROM pg_stats AS s, "
+    "unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs) AS known (key, share) "
+    "WHERE s.schemaname = current_schema() AND s.tablename = 'ix_scenarios_trigrams' "
+    "AND known.key = ANY(:keys)"
+)
 WORDS = table("scenario_words", column("rowid"), column("scenario_words"))
 HAS_INDEX: Select[tuple[Any]] = (
     select(literal_column("1"))
@@ -38,22 +53,26 @@ HAS_INDEX: Select[tuple[Any]] = (
 def page_with_text(
     session: AnySession,
     query: Select[Any],
-    words: str,
+    filters: Filters,
     workspace: str,
     after: str | None,
     size: int,
 ) -> list[ScenarioRow]:
     """Return up to `size` scenarios of a query that hold a text, after an id, oldest first.
 
-    `query` has all other filters and no order.
+    `query` has all filters but the text, and no order. What a scenario holds begins with its name,
+    its model and its accelerator, so that their trigrams narrow what the index proposes.
     """
-    words = words.lower()
+    words = (filters.text or "").lower()
+    others = [value.lower() for value in (filters.model, filters.gpu) if value]
     matching = query.where(ScenarioRow.words.contains(words, autoescape=True))
     if len(words) >= SHORTEST:
         if session.get_bind().dialect.name == "postgresql":
-            return _postgres(session, matching, words, workspace, after, size)
+            keys = [[f"={workspace}"], *map(_grams, others)]
+            return _postgres(session, matching, words, keys, workspace, after, size)
         if session.scalar(HAS_INDEX):
-            return list(session.scalars(_sqlite(matching, words, after).limit(size)))
+            phrases = [words, *(part for value in others for part in _telling(value))]
+            return list(session.scalars(_sqlite(matching, phrases, after).limit(size)))
     return list(session.scalars(_ordered(matching, after).limit(size)))
 
 
@@ -63,13 +82,21 @@ def _ordered(query: Select[Any], after: str | None) -> Select[Any]:
     return query.order_by(ScenarioRow.id)
 
 
-def _sqlite(query: Select[Any], words: str, after: str | None) -> Select[Any]:
+def _telling(value: str) -> list[str]:
+    """Return trigrams that tell a model or an accelerator from others: names differ by digits.
+
+    Two at most, for the index reads each of them through.
+    """
+    return re.findall(r"\d..", value)[:2]
+
+
+def _sqlite(query: Select[Any], phrases: list[str], after: str | None) -> Select[Any]:
     """Return the query over the index, which is in the order scenarios were made."""
-    phrase = '"' + words.replace('"', '""') + '"'
+    wanted = " AND ".join('"' + phrase.replace('"', '""') + '"' for phrase in phrases)
     query = (
         query.join(NUMBERS, NUMBERS.c.scenario_id == ScenarioRow.id)
         .join(WORDS, WORDS.c.rowid == NUMBERS.c.number)
-        .where(WORDS.c.scenario_words.op("MATCH")(phrase))
+        .where(WORDS.c.scenario_words.op("MATCH")(wanted))
     )
     if after is not None:
         last = select(NUMBERS.c.number).where(NUMBERS.c.scenario_id == after).scalar_subquery()
@@ -81,6 +108,7 @@ def _postgres(
     session: AnySession,
     query: Select[Any],
     words: str,
+    others: list[list[str]],
     workspace: str,
     after: str | None,
     size: int,
@@ -98,7 +126,8 @@ def _postgres(
             more, last = _window(session, query, within, last, promised, size - len(rows))
             rows += more
     if last is not None and len(rows) < size:
-        rows += session.scalars(_proposed(query, words, workspace, last, size - len(rows)))
+        keys = _useful(session, _grams(words), others)
+        rows += session.scalars(_proposed(query, keys, last, size - len(rows)))
     return rows
 
 
@@ -119,18 +148,37 @@ def _window(
     return list(session.scalars(_ordered(window, after).limit(size))), last
 
 
-def _proposed(query: Select[Any], words: str, workspace: str, after: str, size: int) -> Select[Any]:
+def _grams(words: str) -> list[str]:
+    return [*dict.fromkeys(words[i : i + SHORTEST] for i in range(len(words) - SHORTEST + 1))]
+
+
+def _useful(session: AnySession, grams: list[str], others: list[list[str]]) -> list[str]:
+    """Return the keys that are worth looking up: of a text, and the rarest of each other filter.
+
+    The index seeks every further key for each scenario that the rarest one proposes, which takes
+    longer than reading the scenario where most of them have the key.
+    """
+    keys = [*grams, *(key for some in others for key in some)]
+    known = dict(session.execute(FREQUENCIES, {"keys": keys}).tuples().all())
+    shares = {key: max(known.get(key, 0.0), SELDOM) for key in keys}
+    most = USEFUL * min(shares[gram] for gram in grams)
+    rarest = [min(some, key=shares.__getitem__) for some in others if some]
+    return [
+        *(gram for gram in grams if shares[gram] <= most),
+        *(key for key in rarest if shares[key] <= HALF),
+    ]
+
+
+def _proposed(query: Select[Any], keys: list[str], after: str, size: int) -> Select[Any]:
     """Return the query over what the index proposes."""
-    grams = dict.fromkeys(words[i : i + SHORTEST] for i in range(len(words) - SHORTEST + 1))
     known = func.planner_trigrams(
         ScenarioRow.workspace.cast(Text), ScenarioRow.words, type_=ARRAY(Text)
     )
-    wanted = cast(array([*grams, f"={workspace}"]), ARRAY(Text))
+    wanted = cast(array(keys), ARRAY(Text))
     matching = query.with_only_columns(ScenarioRow.id).where(
         known.contains(wanted), ScenarioRow.id > after
     )
     # Looked up as a whole: with order and limit the planner would rather read all of the table.
     proposed = matching.cte("proposed").prefix_with("MATERIALIZED")
-    return _ordered(
-        select(ScenarioRow).where(ScenarioRow.id.in_(select(proposed.c.id))), None
-    ).limit(size)
+    first = select(proposed.c.id).order_by(proposed.c.id).limit(size)
+    return _ordered(select(ScenarioRow).where(ScenarioRow.id.in_(first)), None)

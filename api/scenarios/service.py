@@ -245,11 +245,26 @@ def add(
 
 def describe(row: ScenarioRow, scenario: Scenario, editions: Editions) -> None:
     """Set what lists and filters read of a scenario, and of the editions of its plan."""
-    row.model, row.gpu = canonical_model(scenario.model), canonical_gpu(scenario.gpu)
-    row.name, row.engine = name_of(scenario), scenario.engine
-    row.computed_with = editions_text(editions)
-    words = (row.name, scenario.notes or "", row.model, row.gpu, *scenario.tags)
-    row.words = "\n".join(words).lower()
+    for column, value in listed(scenario, editions).items():
+        setattr(row, column, value)
+
+
+def listed(scenario: Scenario, editions: Editions) -> dict[str, str | None]:
+    """Return the columns that lists and filters read of a scenario and its plan's editions."""
+    model, gpu, name = (
+        canonical_model(scenario.model),
+        canonical_gpu(scenario.gpu),
+        name_of(scenario),
+    )
+    words = (name, scenario.notes or "", model, gpu, *scenario.tags)
+    return {
+        "model": model,
+        "gpu": gpu,
+        "name": name,
+        "engine": scenario.engine,
+        "computed_with": editions_text(editions),
+        "words": "\n".join(words).lower(),
+    }
 
 
 def name_of(scenario: Scenario) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import event
+from sqlalchemy import event, insert
 from sqlalchemy.orm import Session, sessionmaker
 
 from api.store.tables import (
@@ -42,16 +42,23 @@ KINDS: dict[type[Any], str] = {
 """What rows are called that are made and deleted; scenarios have revisions."""
 
 
+Change = tuple[str, str, str, str, int | None]
+"""Workspace, kind, object, action and revision."""
+
+
+def note(session: Session, changes: Iterable[Change]) -> None:
+    """Note changes that rows added in bulk make, which no session sees."""
+    rows = [_values(*change) for change in changes]
+    if rows:
+        session.execute(insert(ChangeRow), rows)
+
+
 def record_changes(sessions: sessionmaker[Session]) -> None:
     """Have every session of a factory note what it changes before it writes it."""
 
     @event.listens_for(sessions, "before_flush")
     def _note(session: Session, _context: Any, _instances: Any) -> None:
-        session.add_all([_row(*change) for change in _changes(session)])
-
-
-Change = tuple[str, str, str, str, int | None]
-"""Workspace, kind, object, action and revision."""
+        session.add_all([ChangeRow(**_values(*change)) for change in _changes(session)])
 
 
 def _changes(session: Session) -> Iterator[Change]:
@@ -76,17 +83,19 @@ def _change(row: Any, action: str) -> Change:
     return row.workspace, KINDS[type(row)], row.id, action, None
 
 
-def _row(workspace: str, kind: str, ident: str, action: str, revision: int | None) -> ChangeRow:
+def _values(
+    workspace: str, kind: str, ident: str, action: str, revision: int | None
+) -> dict[str, Any]:
     author = AUTHOR.get()
-    return ChangeRow(
-        id=new_id(),
-        workspace=workspace,
-        kind=kind,
-        object=ident,
-        action=action,
-        revision=revision,
-        key_id=author.key_id,
-        client=author.client,
-        request_id=author.request_id,
-        changed_at=now(),
-    )
+    return {
+        "id": new_id(),
+        "workspace": workspace,
+        "kind": kind,
+        "object": ident,
+        "action": action,
+        "revision": revision,
+        "key_id": author.key_id,
+        "client": author.client,
+        "request_id": author.request_id,
+        "changed_at": now(),
+    }

@@ -70,7 +70,7 @@ def make_engine(settings: Settings, *, patient: bool = False) -> Engine:
     if file is None:
         arguments: dict[str, Any] = {"connect_timeout": 5}
         if not patient:
-            arguments["options"] = timeouts(settings)
+            arguments["options"] = limits(settings)
         return create_engine(settings.url, pool_pre_ping=True, connect_args=arguments, **options)
     file.parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(settings.url, connect_args={"check_same_thread": False}, **options)
@@ -78,14 +78,18 @@ def make_engine(settings: Settings, *, patient: bool = False) -> Engine:
     return engine
 
 
-def timeouts(settings: Settings) -> str:
-    """Return Postgres' own limits on statements, locks and idle transactions [ms]."""
-    limits = {
+def limits(settings: Settings) -> str:
+    """Return Postgres' own limits on statements, locks and idle transactions [ms].
+
+    None starts parallel workers: that takes longer than a page takes to read.
+    """
+    values = {
+        "max_parallel_workers_per_gather": 0,
         "statement_timeout": settings.statement_timeout_ms,
         "lock_timeout": settings.lock_timeout_ms,
         "idle_in_transaction_session_timeout": settings.idle_transaction_timeout_ms,
     }
-    return " ".join(f"-c {name}={value}" for name, value in limits.items())
+    return " ".join(f"-c {name}={value}" for name, value in values.items())
 
 
 def prepare_sqlite(engine: Engine, busy_timeout_ms: int) -> None:

@@ -7,15 +7,15 @@ the same name, from any line on, nothing is stored twice.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel
-from sqlalchemy import delete, select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from api.catalog import own
@@ -88,7 +88,7 @@ class LineImport:
         """Return what a line holds, None for one that only says where it stands."""
         try:
             refuse_nul(text)
-            line = json.loads(text)
+            line = msgspec.json.decode(text)
             kind, value = next(iter(line.items()))
             if kind == "format" and value != FORMAT:
                 raise Problem(422, f"format: {str(value)[:60]!r}; accepted: {FORMAT}")
@@ -120,12 +120,16 @@ class LineImport:
         return dict(session.execute(query).tuples().all())
 
     def _remember(self, session: Session, things: Sequence[_Thing], new: Sequence[str]) -> None:
-        session.add_all(
-            ImportedRow(
-                workspace=self.workspace, name=self.name, exported_id=one.ident, new_id=ident
-            )
+        rows = [
+            {
+                "workspace": self.workspace,
+                "name": self.name,
+                "exported_id": one.ident,
+                "new_id": ident,
+            }
             for one, ident in zip(things, new, strict=True)
-        )
+        ]
+        session.execute(insert(ImportedRow), rows)
 
     def _own(self, session: Session, things: Sequence[_Thing]) -> None:
         for one in things:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from typing import Any
 
+import msgspec
+from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from api.catalog import own
 from api.catalog.own import ACCELERATOR, MODEL
-from api.scenarios.service import describe
+from api.scenarios.service import listed
+from api.store.changes import note
 from api.store.tables import ComparisonRow, RevisionRow, ScenarioRow, TagRow, new_id, now
 from api.workspace.schemas import (
     ExportedComparison,
@@ -48,34 +51,48 @@ def write_workspace(session: Session, workspace: str, document: Workspace) -> Im
 def add_scenarios(
     session: Session, workspace: str, scenarios: Sequence[ExportedScenario]
 ) -> list[str]:
-    """Add scenarios with their revisions under new ids, which are returned."""
-    rows, revisions, tags = [], [], []
-    for exported in scenarios:
+    """Add scenarios with their revisions under new ids, which are returned.
+
+    In bulk: a session that looks at each row takes three times as long for it.
+    """
+    idents = [new_id() for _ in scenarios]
+    rows, revisions, tags, changes = [], [], [], []
+    for ident, exported in zip(idents, scenarios, strict=True):
         newest = exported.revisions[-1]
-        row = ScenarioRow(id=new_id(), workspace=workspace, revision=newest.revision)
-        row.created_at, row.updated_at = exported.revisions[0].created_at, newest.created_at
-        row.deleted_at = exported.deleted_at
-        describe(row, newest.question, newest.editions)
-        rows.append(row)
-        tags += [TagRow(scenario_id=row.id, tag=tag) for tag in dict.fromkeys(newest.question.tags)]
-        revisions += [_revision_row(row.id, item) for item in exported.revisions]
-    for added in (rows, revisions, tags):
-        session.add_all(added)
-        session.flush()
-    return [row.id for row in rows]
+        rows.append(
+            {
+                "id": ident,
+                "workspace": workspace,
+                "revision": newest.revision,
+                "created_at": exported.revisions[0].created_at,
+                "updated_at": newest.created_at,
+                "deleted_at": exported.deleted_at,
+                **listed(newest.question, newest.editions),
+            }
+        )
+        tags += [{"scenario_id": ident, "tag": tag} for tag in dict.fromkeys(newest.question.tags)]
+        for item in exported.revisions:
+            revisions.append(_revision(ident, item))
+            changes.append((workspace, "scenario", ident, item.action, item.revision))
+    tables = ((ScenarioRow, rows), (RevisionRow, revisions), (TagRow, tags))
+    for table, added in tables:
+        if added:
+            session.execute(insert(table).execution_options(render_nulls=True), added)
+    note(session, changes)
+    return idents
 
 
-def _revision_row(scenario_id: str, item: ExportedRevision) -> RevisionRow:
-    return RevisionRow(
-        scenario_id=scenario_id,
-        revision=item.revision,
-        action=item.action,
-        question=item.question.model_dump(mode="json", exclude_unset=True),
-        plan=json.dumps(item.plan, allow_nan=False),
-        editions=item.editions.model_dump(),
-        own=item.own,
-        created_at=item.created_at,
-    )
+def _revision(scenario_id: str, item: ExportedRevision) -> dict[str, Any]:
+    return {
+        "scenario_id": scenario_id,
+        "revision": item.revision,
+        "action": item.action,
+        "question": item.question.model_dump(mode="json", exclude_unset=True),
+        "plan": msgspec.json.encode(item.plan).decode(),
+        "editions": item.editions.model_dump(),
+        "own": item.own,
+        "created_at": item.created_at,
+    }
 
 
 def comparison_row(

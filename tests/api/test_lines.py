@@ -106,6 +106,8 @@ def test_an_import_goes_on_where_it_broke_off(client: Client) -> None:
         ("[]", 400, "not an object"),
         ("{}", 400, "not an object"),
         ("{", 400, "not an object"),
+        ('{"model": {"id": "x", "config": {"a": 1e999}}}', 400, "not an object"),
+        ('{"model": {"id": "x", "config": {"a": NaN}}}', 400, "not an object"),
         ('{"thing": 1}', 422, "accepted: one of model"),
         ('{"format": "other/1"}', 422, "decode-planner-lines/1"),
         ('{"model": {"id": "x", "config": {"model_type": "llama"}}}', 422, "config"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +30,8 @@ NAMES = (
     "'; DROP TABLE scenarios; --",
     "OR NEAR(a b)",
 )
+MODELS = ("org/Other-3.3-70B", "org/M-8B")
+GPU = "mi300x"
 
 
 def fill(session: Session, workspace: str, names: tuple[str, ...]) -> list[str]:
@@ -38,9 +41,9 @@ def fill(session: Session, workspace: str, names: tuple[str, ...]) -> list[str]:
             workspace=workspace,
             revision=1,
             name=name,
-            model="m" if number % 2 else "other",
-            gpu="g",
-            words=f"{name}\n{number}".lower(),
+            model=MODELS[number % 2],
+            gpu=GPU,
+            words=f"{name}\n{number}\n{MODELS[number % 2]}\n{GPU}".lower(),
             created_at=now(),
             updated_at=now(),
             deleted_at=None,
@@ -100,6 +103,7 @@ def expected(database: Database, text: str) -> list[str]:
         "drop table",
         "near(a",
         "naïve 東京 推論\n4",
+        "-3.3-",
         "x" * 50,
     ],
 )
@@ -123,15 +127,94 @@ def test_any_part_of_a_name_finds_it(stored: Database, name: str, start: int, le
 
 def test_other_filters_hold_beside_it(stored: Database) -> None:
     for filters in (
-        Filters(text="h100", model="m"),
+        Filters(text="h100", model=MODELS[1]),
         Filters(text="h100", model="none"),
+        Filters(text="h100", model='"8b" OR x'),
         Filters(text="h100", tag="t"),
-        Filters(text="h100", tag="t", gpu="g"),
+        Filters(text="h100", tag="t", gpu=GPU),
         Filters(text="h100", deleted=True),
     ):
         found = pages(stored, filters, 2)
         other = Filters(filters.tag, filters.model, filters.gpu, None, filters.deleted)
         assert found == [words for words in pages(stored, other, 200) if "h100" in words]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    text=st.sampled_from([*NAMES, "70b", "h1", "mi3", "none"]),
+    model=st.sampled_from([None, *MODELS, "org/Other-3.3-8B"]),
+    gpu=st.sampled_from([None, GPU, "h100-sxm5"]),
+)
+def test_a_text_in_a_model_on_a_card_is_what_all_three_leave(
+    stored: Database, text: str, model: str | None, gpu: str | None
+) -> None:
+    """Trigrams of the model and the card only narrow what is read: the same as reading all."""
+    both = pages(stored, Filters(model=model, gpu=gpu), 200)
+    wanted = [words for words in both if text.lower() in words]
+    assert pages(stored, Filters(text=text, model=model, gpu=gpu), 3) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("meta-llama/llama-3.3-70b-instruct", ["3.3", "70b"]),
+        ("openai/gpt-oss-120b", ["120"]),
+        ("qwen/qwen3-235b-a22b", ["3-2", "35b"]),
+        ("h100-sxm5", ["100"]),
+        ("own/mine", []),
+        ("x4", []),
+    ],
+)
+def test_names_are_told_apart_by_what_holds_their_digits(name: str, parts: list[str]) -> None:
+    """Two trigrams at most, each of the name itself, none over the same letters twice."""
+    assert search._telling(name) == parts
+    assert all(part in name and len(part) == search.SHORTEST for part in parts)
+
+
+class Shares:
+    """The statistics of an index."""
+
+    def __init__(self, shares: dict[str, float]) -> None:
+        self.shares = shares
+
+    def execute(self, _: Any, given: dict[str, list[str]]) -> Any:
+        rows = [(key, share) for key, share in self.shares.items() if key in given["keys"]]
+        return SimpleNamespace(tuples=lambda: SimpleNamespace(all=lambda: rows))
+
+
+@pytest.mark.parametrize(
+    ("words", "others", "useful"),
+    [
+        # Measured at a million scenarios: `run` is in all of them, ` 77` in 1.2 %, `777` in 0.4 %,
+        # which is below what the statistics hold; its 0.2 % times ten keeps ` 77`, not `n 7`.
+        ("run 777", [["=w"]], [" 77", "777"]),
+        ("canary", [["=w"]], ["can", "ana", "nar", "ary"]),
+        # The rarest of the model, as fewer than half of all have it; the workspace is all of them.
+        ("canary", [["=w"], ["oss", "120"]], ["can", "ana", "nar", "ary", "120"]),
+        # Everything in the text is in most: the rarest alone, and the small workspace.
+        ("run", [["=small"], []], ["run", "=small"]),
+    ],
+)
+def test_frequent_keys_are_not_looked_up(
+    words: str, others: list[list[str]], useful: list[str]
+) -> None:
+    shares = {"run": 1.0, "un ": 1.0, "n 7": 0.11, " 77": 0.012, "=w": 1.0}
+    shares |= {"can": 0.0096, "ana": 0.0096, "nar": 0.0096, "ary": 0.0096, "oss": 0.4, "120": 0.21}
+    session: Any = Shares(shares)
+    assert search._useful(session, search._grams(words), others) == useful
+
+
+def test_the_index_tells_how_frequent_its_keys_are(stored: Database) -> None:
+    """Postgres only: forty of eighty scenarios are of workspace `w`, eight in ten name no FP8."""
+    if stored.engine.dialect.name != "postgresql":
+        return
+    with stored.engine.connect() as connection:
+        connection.exec_driver_sql("ANALYZE scenarios")
+        connection.commit()
+        keys = ["=w", "=v", "fp8", "300", "zzz"]
+        known = dict(connection.execute(search.FREQUENCIES, {"keys": keys}).tuples().all())
+        assert connection.exec_driver_sql("SHOW max_parallel_workers_per_gather").scalar() == "0"
+    assert known == pytest.approx({"=w": 0.5, "=v": 0.5, "fp8": 0.1, "300": 1.0})
 
 
 def test_changes_count_at_once(client: Client, question: dict[str, Any]) -> None:
