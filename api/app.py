@@ -24,7 +24,6 @@ from api.checks.controllers import CheckController
 from api.checks.service import Checks
 from api.comparisons.controllers import ComparisonController
 from api.comparisons.service import Comparisons
-from api.housekeeping import keep_tidy
 from api.jobs.controllers import JobController
 from api.jobs.service import Jobs
 from api.jobs.workshop import open_services
@@ -144,11 +143,9 @@ async def _store(app: Litestar) -> AsyncIterator[None]:
             TRACING.start(settings.otlp_endpoint)
         TRACING.watch(shared.database.engine)
         shared.points.span = TRACING.span
-        tidying = asyncio.create_task(keep_tidy(shared))
         try:
             yield
         finally:
-            tidying.cancel()
             TRACING.stop()
 
 

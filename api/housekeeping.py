@@ -1,39 +1,70 @@
-"""What is deleted with time: answers to Idempotency-Keys, and the oldest of the audit trail."""
+"""What a service does with time: one thread, and what it deletes because it does not count."""
 
 from __future__ import annotations
 
-import asyncio
+import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
-import structlog
 from sqlalchemy import delete
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.services import Services
 from api.store import Database
-from api.store.tables import ChangeRow, IdempotencyRow, now
+from api.store.tables import ChangeRow, IdempotencyRow, ImportedRow, now
 
-log = structlog.get_logger("api")
+ROUND_S = 5.0
+"""Time between two looks at what is due [s]."""
+HOUR_S = 3600.0
 
-EVERY_S = 3600.0
-"""Time between two rounds [s]."""
+Task = tuple[float, Callable[[], object]]
+"""Something to do, and the time between two times [s]."""
+
+
+class Housekeeper:
+    """A thread that does all that is due, one after the other, everything at the start."""
+
+    def __init__(self, *tasks: Task) -> None:
+        self._tasks = tasks
+        self._due = [0.0] * len(tasks)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, once what is being done is done."""
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def round(self, at_s: float) -> None:
+        """Do what is due; where the store does not answer, it is due again the next round."""
+        for number, (every_s, task) in enumerate(self._tasks):
+            if at_s < self._due[number]:
+                continue
+            with suppress(SQLAlchemyError, OSError):
+                task()
+                self._due[number] = at_s + every_s
+
+    def _run(self) -> None:
+        while True:
+            self.round(time.monotonic())
+            if self._end.wait(ROUND_S):
+                return
 
 
 def tidy(database: Database, changes_days: int) -> None:
-    """Delete what does not count any more."""
+    """Delete answers to Idempotency-Keys, what imports came to, and the oldest of the audit trail.
+
+    An import is resumed as long as a request is repeated.
+    """
+    old = now() - database.idempotency
     with database.writing() as session:
-        keys = IdempotencyRow.created_at < now() - database.idempotency
-        session.execute(delete(IdempotencyRow).where(keys))
+        session.execute(delete(IdempotencyRow).where(IdempotencyRow.created_at < old))
+        session.execute(delete(ImportedRow).where(ImportedRow.created_at < old))
         changes = ChangeRow.changed_at < now() - timedelta(days=changes_days)
         session.execute(delete(ChangeRow).where(changes))
-
-
-async def keep_tidy(services: Services) -> None:
-    """Tidy every hour; a store that does not answer is tidied the next time."""
-    loop = asyncio.get_running_loop()
-    while True:
-        with suppress(SQLAlchemyError, OSError):
-            days = services.settings.changes_days
-            await loop.run_in_executor(services.lanes["probe"], tidy, services.database, days)
-        await asyncio.sleep(EVERY_S)

@@ -47,7 +47,8 @@ API_FLOORS = (
     ("plans", "scenarios", "checks"),
     ("comparisons", "system", "agents", "changes"),
     ("workspace", "openapi", "page"),
-    ("jobs", "housekeeping"),
+    ("housekeeping",),
+    ("jobs",),
     ("app",),
     ("commands", "__init__"),
 )

@@ -1,14 +1,12 @@
-"""Jobs in one service: its queue, its worker processes, and the housekeeping of the rows."""
+"""Jobs in one service: its queue, its worker processes, and the rows that it takes over."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 
-from sqlalchemy.exc import SQLAlchemyError
-
+from api.housekeeping import HOUR_S, ROUND_S, Housekeeper, tidy
 from api.jobs.local_queue import LocalQueue
 from api.jobs.queue import Queue
 from api.jobs.rows import JobRows
@@ -19,10 +17,6 @@ from api.services import Services
 from api.settings import Settings
 from api.store import Database, PointReads, migrate
 from api.store.tables import new_id
-from api.workspace.loading import forget_imports
-
-HOUSEKEEPING_S = 5.0
-"""Time between two signs of life, and looks at those of others [s]."""
 
 
 class Workshop:
@@ -34,29 +28,14 @@ class Workshop:
         processes = Processes(max(settings.lane_jobs, 1), preload="api.plans.warm")
         self.runner = Runner(services, self.rows, processes)
         self.queue = queue_of(settings, self.runner)
-        self._end = threading.Event()
-        self._housekeeper = threading.Thread(
-            target=self._keep, name="jobs-housekeeper", daemon=True
-        )
 
     def start(self) -> None:
         """Begin to do jobs, those left over from before first."""
         self.queue.start()
-        self._housekeeper.start()
 
     def stop(self) -> None:
         """Give jobs in progress back, and end."""
-        self._end.set()
         self.queue.stop()
-        if self._housekeeper.is_alive():
-            self._housekeeper.join()
-
-    def _keep(self) -> None:
-        while True:
-            with suppress(SQLAlchemyError, OSError):  # until the store is back
-                self.keep()
-            if self._end.wait(HOUSEKEEPING_S):
-                return
 
     def keep(self) -> None:
         """Give a sign of life, take over from the dead, and forget what is over."""
@@ -65,7 +44,6 @@ class Workshop:
         for ident in self.rows.recover():
             self.queue.put(ident)
         self.rows.expire()
-        forget_imports(self.rows.database, self.rows.settings.idempotency_hours)
 
 
 def queue_of(settings: Settings, runner: Runner) -> Queue:
@@ -97,11 +75,16 @@ def open_services(settings: Settings) -> Iterator[tuple[Services, Workshop]]:
         settings, database, points, calibrations, lanes, processes, answers, QuickWork()
     )
     workshop = Workshop(services)
+    housekeeper = Housekeeper(
+        (ROUND_S, workshop.keep), (HOUR_S, lambda: tidy(database, settings.changes_days))
+    )
     try:
         calibrations.start()
         workshop.start()
+        housekeeper.start()
         yield services, workshop
     finally:
+        housekeeper.stop()
         workshop.stop()
         calibrations.stop()
         lanes.shutdown()

@@ -10,12 +10,11 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel
-from sqlalchemy import delete, insert, select
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from api.catalog import own
@@ -24,8 +23,7 @@ from api.catalog.schemas import OwnAccelerator, OwnModel
 from api.measurements.changes import RowsChange
 from api.measurements.transfer import ExportedMeasurement, import_measurement
 from api.services import Services
-from api.store import Database
-from api.store.tables import ImportedRow, new_id, now
+from api.store.tables import ImportedRow, new_id
 from api.web.body import read, refuse_nul
 from api.web.problem import Problem
 from api.workspace.lines import FORMAT
@@ -178,16 +176,6 @@ class _Thing:
     ident: str
     """Its id in the export, a digest where it has none."""
     document: BaseModel
-
-
-def forget_imports(database: Database, hours: int) -> None:
-    """Forget what became of imports older than `hours`: they cannot be resumed any more."""
-    old = ImportedRow.created_at < now() - timedelta(hours=hours)
-    with database.reading() as session:
-        oldest = session.scalar(select(ImportedRow.exported_id).where(old).limit(1))
-    if oldest is not None:
-        with database.writing() as session:
-            session.execute(delete(ImportedRow).where(old))
 
 
 def _ident(kind: str, document: Any, text: bytes) -> str:
