@@ -77,10 +77,12 @@ FILTERS = {
     "deleted": {"deleted": "true"},
     "text that most hold": {"text": "instruct"},
     "text that one in 100 holds": {"text": "canary"},
+    "text that one in 270 holds": {"text": "777"},
     "text that one in 10,000 holds": {"text": "quarterly"},
     "text that one holds": {"text": "run 777777"},
     "text that none holds": {"text": "no such words"},
-    "text and model": {"text": "canary", "model": MODELS[3]},
+    "text and a model that never meet": {"text": "canary", "model": MODELS[3]},
+    "text and accelerator": {"text": "canary", "gpu": GPUS[3]},
 }
 
 

@@ -23,11 +23,11 @@ AnySession = Session | scoped_session[Session]
 SHORTEST = 3
 """Characters of a text that has trigrams [-]."""
 WINDOW = 2_000
-"""Scenarios that are read through first on Postgres: where many match, these are a page [-]."""
-
-FURTHER = 40_000
-"""Scenarios that are read through after that at most, where they promise to fill the page [-]."""
-
+"""Scenarios that are read through at least, where many hold a text or nothing tells [-]."""
+MOST = 20_000
+"""Scenarios that are read through at most, where the index's statistics promise a page [-]."""
+LAST = "~"
+"""Comes after every id."""
 SELDOM = 0.002
 """Share of scenarios taken to have a key that the statistics of the index do not know [-]."""
 USEFUL = 10.0
@@ -69,7 +69,7 @@ def page_with_text(
     if len(words) >= SHORTEST:
         if session.get_bind().dialect.name == "postgresql":
             keys = [[f"={workspace}"], *map(_grams, others)]
-            return _postgres(session, matching, words, keys, workspace, after, size)
+            return _postgres(session, matching, _grams(words), keys, workspace, after, size)
         if session.scalar(HAS_INDEX):
             phrases = [words, *(part for value in others for part in _telling(value))]
             return list(session.scalars(_sqlite(matching, phrases, after).limit(size)))
@@ -107,59 +107,55 @@ def _sqlite(query: Select[Any], phrases: list[str], after: str | None) -> Select
 def _postgres(
     session: AnySession,
     query: Select[Any],
-    words: str,
+    grams: list[str],
     others: list[list[str]],
     workspace: str,
     after: str | None,
     size: int,
 ) -> list[ScenarioRow]:
-    """Read a window through, and look the rest up: the index has no order.
+    """Read scenarios through in order, or look them up: the index has no order.
 
-    A text that many scenarios hold fills the page from the window, or from a second one as long as
-    the first one promises; what few hold is looked up. Neither reads or sorts many.
+    A text that many hold fills the page from the first ones; what few hold is looked up, as is what
+    such a window did not fill. Neither reads or sorts many.
     """
-    within = select(ScenarioRow.id).where(ScenarioRow.workspace == workspace)
-    rows, last = _window(session, query, within, after, WINDOW, size)
-    if last is not None and 0 < len(rows) < size:
-        promised = ceil(1.5 * WINDOW * (size - len(rows)) / len(rows))
-        if promised <= FURTHER:
-            more, last = _window(session, query, within, last, promised, size - len(rows))
-            rows += more
-    if last is not None and len(rows) < size:
-        keys = _useful(session, _grams(words), others)
-        rows += session.scalars(_proposed(query, keys, last, size - len(rows)))
+    keys = [*grams, *(key for some in others for key in some)]
+    known = dict(session.execute(FREQUENCIES, {"keys": keys}).tuples().all())
+    rows: list[ScenarioRow] = []
+    if length := _window(known, grams, size):
+        within = select(ScenarioRow.id).where(ScenarioRow.workspace == workspace)
+        last = _ordered(within, after).offset(length - 1).limit(1).scalar_subquery()
+        window = query.where(ScenarioRow.id <= func.coalesce(last, LAST))
+        rows += session.scalars(_ordered(window, after).limit(size))
+        after = rows[-1].id if rows else after
+    if len(rows) < size:
+        useful = _useful(known, grams, others)
+        rows += session.scalars(_proposed(query, useful, after, size - len(rows)))
     return rows
 
 
-def _window(
-    session: AnySession,
-    query: Select[Any],
-    within: Select[Any],
-    after: str | None,
-    length: int,
-    size: int,
-) -> tuple[list[ScenarioRow], str | None]:
-    """Return up to `size` of a query's rows among the next `length` of all, and the last of those.
+def _window(known: dict[str, float], grams: list[str], size: int) -> int:
+    """Return how many scenarios to read through, 0 where looking them up takes less.
 
-    None is last where there are no more.
+    `known` has the shares of scenarios that have a key. Half as many again are read as should fill
+    the page, were the text the only filter: what others leave of it, nothing tells beforehand.
     """
-    last = session.scalar(_ordered(within, after).offset(length - 1).limit(1))
-    window = query if last is None else query.where(ScenarioRow.id <= last)
-    return list(session.scalars(_ordered(window, after).limit(size))), last
+    if not known:
+        return WINDOW
+    share = min(known.get(gram, 0.0) for gram in grams)
+    return max(WINDOW, ceil(1.5 * size / share)) if share * MOST >= 1.5 * size else 0
 
 
 def _grams(words: str) -> list[str]:
     return [*dict.fromkeys(words[i : i + SHORTEST] for i in range(len(words) - SHORTEST + 1))]
 
 
-def _useful(session: AnySession, grams: list[str], others: list[list[str]]) -> list[str]:
+def _useful(known: dict[str, float], grams: list[str], others: list[list[str]]) -> list[str]:
     """Return the keys that are worth looking up: of a text, and the rarest of each other filter.
 
     The index seeks every further key for each scenario that the rarest one proposes, which takes
     longer than reading the scenario where most of them have the key.
     """
     keys = [*grams, *(key for some in others for key in some)]
-    known = dict(session.execute(FREQUENCIES, {"keys": keys}).tuples().all())
     shares = {key: max(known.get(key, 0.0), SELDOM) for key in keys}
     most = USEFUL * min(shares[gram] for gram in grams)
     rarest = [min(some, key=shares.__getitem__) for some in others if some]
@@ -169,15 +165,15 @@ def _useful(session: AnySession, grams: list[str], others: list[list[str]]) -> l
     ]
 
 
-def _proposed(query: Select[Any], keys: list[str], after: str, size: int) -> Select[Any]:
+def _proposed(query: Select[Any], keys: list[str], after: str | None, size: int) -> Select[Any]:
     """Return the query over what the index proposes."""
     known = func.planner_trigrams(
         ScenarioRow.workspace.cast(Text), ScenarioRow.words, type_=ARRAY(Text)
     )
     wanted = cast(array(keys), ARRAY(Text))
-    matching = query.with_only_columns(ScenarioRow.id).where(
-        known.contains(wanted), ScenarioRow.id > after
-    )
+    matching = query.with_only_columns(ScenarioRow.id).where(known.contains(wanted))
+    if after is not None:
+        matching = matching.where(ScenarioRow.id > after)
     # Looked up as a whole: with order and limit the planner would rather read all of the table.
     proposed = matching.cte("proposed").prefix_with("MATERIALIZED")
     first = select(proposed.c.id).order_by(proposed.c.id).limit(size)

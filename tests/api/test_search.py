@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import inspect, update
+from sqlalchemy import text as statement
 from sqlalchemy.orm import Session
 
 from api.scenarios import search
@@ -171,15 +171,17 @@ def test_names_are_told_apart_by_what_holds_their_digits(name: str, parts: list[
     assert all(part in name and len(part) == search.SHORTEST for part in parts)
 
 
-class Shares:
-    """The statistics of an index."""
-
-    def __init__(self, shares: dict[str, float]) -> None:
-        self.shares = shares
-
-    def execute(self, _: Any, given: dict[str, list[str]]) -> Any:
-        rows = [(key, share) for key, share in self.shares.items() if key in given["keys"]]
-        return SimpleNamespace(tuples=lambda: SimpleNamespace(all=lambda: rows))
+SHARES = {
+    "run": 1.0,
+    "un ": 1.0,
+    "n 7": 0.11,
+    " 77": 0.012,
+    "=w": 1.0,
+    **dict.fromkeys(("can", "ana", "nar", "ary"), 0.0096),
+    "oss": 0.4,
+    "120": 0.21,
+}
+"""What the statistics of the index say of a million scenarios of bench/store.py."""
 
 
 @pytest.mark.parametrize(
@@ -198,10 +200,35 @@ class Shares:
 def test_frequent_keys_are_not_looked_up(
     words: str, others: list[list[str]], useful: list[str]
 ) -> None:
-    shares = {"run": 1.0, "un ": 1.0, "n 7": 0.11, " 77": 0.012, "=w": 1.0}
-    shares |= {"can": 0.0096, "ana": 0.0096, "nar": 0.0096, "ary": 0.0096, "oss": 0.4, "120": 0.21}
-    session: Any = Shares(shares)
-    assert search._useful(session, search._grams(words), others) == useful
+    assert search._useful(SHARES, search._grams(words), others) == useful
+
+
+@pytest.mark.parametrize(
+    ("words", "size", "length"),
+    [
+        ("run", 50, 2_000),  # every scenario holds it: 75 would do, were it the only filter
+        ("canary", 50, 7_813),  # 50 and half as many again, 75 / 0.0096
+        ("un 7", 200, 2_728),  # 300 / 0.11
+        ("canary", 200, 0),  # 300 / 0.0096 are 31,250, too many
+        ("run 777", 50, 0),  # no statistics of `777`: few hold it
+    ],
+)
+def test_what_promises_a_page_is_read_through(words: str, size: int, length: int) -> None:
+    assert search._window(SHARES, search._grams(words), size) == length
+    assert search._window({}, search._grams(words), size) == search.WINDOW
+
+
+@pytest.mark.parametrize("text", [*NAMES, "h1", "70b", "none", "100%", "-3.3-"])
+@pytest.mark.parametrize("most", [0, 10, 20_000])
+def test_statistics_change_no_page(
+    stored: Database, text: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the database believes of its texts, right or outdated, the pages are the same."""
+    with stored.writing() as session:
+        session.execute(statement("ANALYZE scenarios"))
+    monkeypatch.setattr(search, "MOST", most)
+    for size in (1, 3, 200):
+        assert pages(stored, Filters(text=text), size) == expected(stored, text)
 
 
 def test_the_index_tells_how_frequent_its_keys_are(stored: Database) -> None:
