@@ -27,6 +27,7 @@ MEANINGS = {
     "kills": "four writers, SIGKILL at a random moment, then every acknowledged write is looked up",
     "starvation": "plans beside writes and lists on a locked store, refits and sweeps, four times "
     "as many clients as the lanes have places; each plan is another question",
+    "live beside sweeps": "`/health/live` beside two clients that sweep 100,000 rows without end",
     "disk full": "no file of the service may grow; plans go on, and writes when there is room",
     "Postgres stopped and started": "until `ready` says so, and until it is well again",
     "Postgres frozen": "SIGSTOP for all its processes, with 24 readers waiting; plans go on",
