@@ -6,6 +6,7 @@ import json
 import math
 import random
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -47,10 +48,9 @@ EDGES = [
 ]
 
 
-def mutants(seed: int, count: int) -> list[tuple[str, bytes]]:
-    """Valid bodies with something broken in each."""
+def mutants(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
+    """Valid bodies with something broken in each; together they are gigabytes."""
     rng = random.Random(seed)  # noqa: S311 - a fixed sequence
-    response = []
     for _ in range(count):
         path, document = rng.choice(TARGETS)
         text = json.dumps(document).encode()
@@ -74,8 +74,7 @@ def mutants(seed: int, count: int) -> list[tuple[str, bytes]]:
             key = rng.choice(list(document))
             wrong = rng.choice([1, "x", [], {}, None, [[1]], {"a": 1}, "é" * 300])
             text = json.dumps({**document, key: wrong}).encode()
-        response.append((path, text))
-    return response
+        yield path, text
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(100_000, marks=pytest.mark.slow)])
