@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -57,3 +59,32 @@ def test_every_suite_is_explained() -> None:
         if 'record(\n        "' in text
     }
     assert recorded <= set(tool.MEANINGS)
+
+
+def test_calls_one_after_the_other_fill_one_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Suites that take an hour run some at a time; the newest figures of each are on the page."""
+    calls: list[str] = []
+
+    def run(command: list[str], env: dict[str, str], **_: Any) -> Any:
+        calls.append(command[-1])
+        line = {"suite": command[-1], "database": "sqlite", "figures": {"lost": len(calls)}}
+        with Path(env["PLANNER_TEST_RECORD"]).open("a") as out:
+            out.write(json.dumps(line) + "\n")
+        return SimpleNamespace(returncode=len(calls) - 1)
+
+    monkeypatch.setattr(tool.subprocess, "run", run)
+    monkeypatch.setattr(tool, "PAGE", tmp_path / "page.md")
+    codes = []
+    for suite in ("kills", "soak", "kills"):
+        arguments = ["reliability.py", "-k", suite, "--into", str(tmp_path / "record")]
+        monkeypatch.setattr("sys.argv", arguments)
+        codes.append(tool.main())
+    assert (calls, codes) == (["kills", "soak", "kills"], [0, 1, 2])
+    text = (tmp_path / "page.md").read_text()
+    assert "## Kills" in text
+    assert "## Soak" in text
+    assert "| SQLite | 3 |" in text
+    assert "| SQLite | 2 |" in text
+    assert "| SQLite | 1 |" not in text

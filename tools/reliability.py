@@ -1,9 +1,10 @@
 """Run the suites of faults, fuzz and load, and write docs/RELIABILITY.md with the figures of it.
 
-    python tools/reliability.py [--soak-minutes 10] [-k EXPRESSION] [--from RECORD]
+    python tools/reliability.py [--soak-minutes 10] [-k EXPRESSION] [--into RECORD] [--from RECORD]
 
-With `-k` some of them; `--from` writes the page of a record that was kept. The suites are tests
-marked `reliability`; what they count, they add to the file that PLANNER_TEST_RECORD names.
+With `-k` some of them; `--into` adds to a record that earlier calls began, of which the page has
+the newest figures of each suite; `--from` only writes the page of one. The suites are tests marked
+`reliability`; what they count, they add to the file that PLANNER_TEST_RECORD names.
 """
 
 from __future__ import annotations
@@ -93,11 +94,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--soak-minutes", type=float, default=10)
     parser.add_argument("-k", dest="some", default="")
+    parser.add_argument("--into", type=Path)
     parser.add_argument("--from", dest="record", type=Path)
     options = parser.parse_args()
     code = 0
     with tempfile.TemporaryDirectory() as directory:
-        record = options.record or Path(directory) / "record"
+        record = (options.record or options.into or Path(directory) / "record").absolute()
         if options.record is None:
             environment = {
                 **os.environ,
