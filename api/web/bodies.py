@@ -29,7 +29,11 @@ class Body:
         self._until: float | None = None
 
     async def __call__(self) -> Any:
-        """Return the next piece; raises a 408 problem where the body takes too long."""
+        """Return the next piece.
+
+        Raises a 408 problem where the body takes too long, a 400 one where the client leaves: the
+        framework would call that a defect of the service.
+        """
         if self.ended:
             return await self.receive()
         loop = asyncio.get_running_loop()
@@ -41,6 +45,8 @@ class Body:
         except TimeoutError:
             raise too_slow(self.deadline_s) from None
         self.ended = message["type"] != "http.request" or not message.get("more_body")
+        if message["type"] == "http.disconnect":
+            raise Problem(400, "the connection was closed before the body had ended")
         return message
 
     async def read_rest(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import socket
@@ -13,8 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
+from api.web.bodies import Body
 from api.web.compress import CODECS, coding_for, is_worth_it
 from api.web.gate import MOST_HEADER_BYTES, MOST_TARGET_BYTES
+from api.web.problem import Problem
 from tests.api.conftest import HOST, Client, make_settings, started
 from tests.api.server import Server, serving
 from tests.api.test_errors import check
@@ -273,3 +276,38 @@ def test_a_server_starts_with_json_lines_alone(strict: Server) -> None:
     assert start["keys"] == "required"
     assert all({"event", "level", "timestamp"} <= set(line) for line in lines)
     assert HOST not in strict.text()
+
+
+def received(messages: list[dict[str, Any]], *, expected: bool = True) -> list[dict[str, Any]]:
+    """What the application gets of a body, until there is no more of it."""
+    rest = iter(messages)
+
+    async def receive() -> Any:
+        return next(rest)
+
+    async def collect() -> list[dict[str, Any]]:
+        body = Body(receive, 5.0, expected=expected)
+        return [await body() for _ in messages]
+
+    return asyncio.run(collect())
+
+
+def piece(body: bytes, *, more: bool) -> dict[str, Any]:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+LEFT = {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize("before", [[], [piece(b"{", more=True)]])
+def test_who_leaves_amid_a_body_is_no_defect(before: list[dict[str, Any]]) -> None:
+    """The framework raises a 500 for it, which went into the log as one."""
+    with pytest.raises(Problem, match="closed before the body had ended") as caught:
+        received([*before, LEFT])
+    assert caught.value.status == 400
+
+
+def test_who_leaves_after_it_is_only_noticed() -> None:
+    whole = [piece(b"{", more=True), piece(b"}", more=False), LEFT]
+    assert received(whole) == whole
+    assert received([LEFT], expected=False) == [LEFT]
