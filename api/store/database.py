@@ -70,7 +70,7 @@ def make_engine(settings: Settings, *, patient: bool = False) -> Engine:
     if file is None:
         arguments: dict[str, Any] = {"connect_timeout": 5}
         if not patient:
-            arguments["options"] = limits(settings)
+            arguments["options"] = timeouts(settings)
         return create_engine(settings.url, pool_pre_ping=True, connect_args=arguments, **options)
     file.parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(settings.url, connect_args={"check_same_thread": False}, **options)
@@ -78,7 +78,7 @@ def make_engine(settings: Settings, *, patient: bool = False) -> Engine:
     return engine
 
 
-def limits(settings: Settings) -> str:
+def timeouts(settings: Settings) -> str:
     """Return Postgres' own limits on statements, locks and idle transactions [ms].
 
     None starts parallel workers: that takes longer than a page takes to read.
