@@ -227,10 +227,10 @@ def test_a_foreign_host_name_is_refused(shared: Client) -> None:
 def test_a_refusal_is_recognised_by_its_class(
     shared: Client, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: object, **__: object) -> None:
+    def refuse(*_: object) -> None:
         raise InvalidInput("tp: 7 does not divide it; accepted: 1, 2, 4")
 
-    monkeypatch.setattr("api.catalog.names.plan", refuse)
+    monkeypatch.setattr("api.plans.quick.plan_json", refuse)
     problem = check(shared.post("/v1/plans", json=question), 422)
     assert problem.detail == "tp: 7 does not divide it; accepted: 1, 2, 4"
     assert [error.field for error in problem.errors] == ["tp"]
@@ -239,10 +239,10 @@ def test_a_refusal_is_recognised_by_its_class(
 def test_a_defect_is_logged_by_request_id_and_not_told(
     shared: Client, question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: object, **__: object) -> None:
+    def broken(*_: object) -> None:
         raise ValueError("tp: secret; accepted: none")
 
-    monkeypatch.setattr("api.catalog.names.plan", broken)
+    monkeypatch.setattr("api.plans.quick.plan_json", broken)
     with capture_logs() as lines:
         problem = check(shared.post("/v1/plans", json=question), 500)
     assert "secret" not in str(problem)
