@@ -43,8 +43,9 @@ HEAD = """\
 # Reliability, as measured
 
 Written by `python tools/reliability.py`, which runs the tests marked `reliability`; a change that
-breaks one of them fails `make test-all`. Figures are of one run on one machine and say what was
-seen, not what is promised; see [operating.md](operating.md#limits-of-what-is-promised) for that.
+breaks one of them fails `make test-all`. Figures are of the newest run of each suite on one machine
+and say what was seen, not what is promised; see
+[operating.md](operating.md#limits-of-what-is-promised) for that.
 
 """
 
