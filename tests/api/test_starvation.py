@@ -65,17 +65,19 @@ def test_slow_work_leaves_plans_quick(
         with clients(server.base, slow) as seen, locked(database_url):
             time.sleep(1)
             busy = p99(times_ms(server.base, plan, 15, plans))
-    record(
-        "starvation",
-        database_url,
-        idle_p99_ms=round(idle, 2),
-        busy_p99_ms=round(busy, 2),
-        ratio=round(busy / idle, 2),
-        slow_clients=len(slow),
-    )
+    record("starvation", database_url, **beside(idle, busy), slow_clients=len(slow))
     assert set(plans.statuses) == {200}
     assert set(seen.statuses) <= {200, 201, 503}
     assert busy < 10 * idle
+
+
+def beside(idle_ms: float, busy_ms: float) -> dict[str, float]:
+    """Return what is recorded of a p99 on an idle and on a busy service."""
+    return {
+        "idle_p99_ms": round(idle_ms, 2),
+        "busy_p99_ms": round(busy_ms, 2),
+        "ratio": round(busy_ms / idle_ms, 2),
+    }
 
 
 SWEEPER = """
@@ -117,14 +119,8 @@ def test_sweeps_leave_the_probe_quick(
         with sweeping(server, sweep, out):
             time.sleep(2)
             busy = p99(times_ms(server.base, live, 20, probes))
-    record(
-        "live beside sweeps",
-        database_url,
-        idle_p99_ms=round(idle, 2),
-        busy_p99_ms=round(busy, 2),
-        ratio=round(busy / idle, 2),
-        sweeps=len(out.read_text().split()),
-    )
+    sweeps = len(out.read_text().split())
+    record("live beside sweeps", database_url, **beside(idle, busy), sweeps=sweeps)
     assert set(probes.statuses) == {200}
     assert set(out.read_text().split()) == {"200"}
     assert busy < 10 * idle
